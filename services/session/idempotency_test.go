@@ -48,6 +48,10 @@ var mutations = map[string]repeated{
 	"SessionService.InterruptSession": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
 		return &sessionv1.InterruptSessionRequest{Name: s, RequestId: "r"}, &sessionv1.InterruptSessionRequest{Name: s, CancelQueued: true, RequestId: "r"}
 	},
+	"SessionService.SetPermissionMode": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
+		return &sessionv1.SetPermissionModeRequest{Name: s, PermissionMode: commonv1.PermissionMode_PERMISSION_MODE_PLAN, RequestId: "r"},
+			&sessionv1.SetPermissionModeRequest{Name: s, PermissionMode: commonv1.PermissionMode_PERMISSION_MODE_DEFAULT, RequestId: "r"}
+	},
 	"SessionService.CompactSession": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
 		return &sessionv1.CompactSessionRequest{Name: s, RequestId: "r"}, &sessionv1.CompactSessionRequest{Name: s, Instructions: "x", RequestId: "r"}
 	},

@@ -148,9 +148,13 @@ func testPageQuestions(t *testing.T, p *page, s *system, sh *shell) {
 	session = s.session(t, "curious")
 	made(t, s.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"text":"ask once"}`))
 	w = s.waitsSoon(t, session)
+	prints(t, sh.run(t, p.next(t, "fairlead permissions mode"), "SESSION", session), w.Turn+" goes on in the mode plan")
+	prints(t, sh.run(t, p.next(t, "curl"), "SESSION", session), w.Turn)
 	content := strings.NewReplacer("the question", "Which?", "a label", "B").Replace(p.quoted(t, `{"answers"`))
 	path := strings.ReplaceAll(strings.TrimPrefix(p.quoted(t, "POST /v1/sessions/{session}/questions:answer"), "POST "), "sessions/{session}", session)
 	r := s.call(t, http.MethodPost, path, fmt.Sprintf(`{"callId":%q,"questionId":%q,"action":"QUESTION_ACTION_ACCEPT","contentJson":%q}`, w.CallID, w.Question.ID, content))
 	wants(t, r, http.StatusOK, "")
-	s.ends(t, session, "COMPLETE", "Which? B")
+	if got := modes(s.ends(t, session, "COMPLETE", "Which? B")); len(got) != 1 {
+		t.Errorf("the mode changed %q", got)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -17,8 +18,30 @@ import (
 // permissionsCommand explains decisions, and shows what was allowed for longer.
 type permissionsCommand struct {
 	Explain explainCommand     `cmd:"" help:"Say what a profile decides on a call, and why. Nothing is run."`
+	Mode    modeCommand        `cmd:"" help:"Change the permission mode of the turn that runs in a session."`
 	Grants  listGrantsCommand  `cmd:"" help:"List what was allowed for longer than one call, the newest first."`
 	Revoke  revokeGrantCommand `cmd:"" help:"Take back what was allowed: the next call is asked about again."`
+}
+
+// modeCommand changes the mode of a running turn.
+type modeCommand struct {
+	Session string `arg:"" help:"The session."`
+	Mode    string `arg:"" enum:"default,accept-edits,plan,bypass" help:"The mode: ${enum}."`
+	target
+}
+
+// Run changes the mode.
+func (c modeCommand) Run(ctx context.Context, s stdio) error {
+	r := &sessionv1.SetPermissionModeRequest{Name: sessionName(c.Session), PermissionMode: modeOf(c.Mode), RequestId: id.New()}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		return client.Explained(client.Retry(ctx, quick(), func() error {
+			resp, err := b.sessions.SetPermissionMode(ctx, r)
+			if err == nil {
+				_, _ = fmt.Fprintf(s.out, "%s goes on in the mode %s\n", resp.GetTurn(), c.Mode)
+			}
+			return err
+		}))
+	})
 }
 
 // explainCommand explains a decision.

@@ -25,6 +25,7 @@ var checked = map[string]string{
 	"/fairlead.session.v1.SessionService/ListSessions parent":                "a session names its user, and the list leaves out others",
 	"/fairlead.session.v1.SessionService/ListApprovals session":              "the list leaves out what waits in sessions of other users",
 	"/fairlead.session.v1.SessionService/InterruptSession turn":              "the handler refuses one of another session",
+	"/fairlead.session.v1.SessionService/SetPermissionMode turn":             "the handler refuses one of another session",
 	"/fairlead.session.v1.SessionService/Converse interrupt.turn":            "the handler refuses one of another session",
 	"/fairlead.session.v1.SessionService/Converse answer_question.parent":    "the handler refuses another session than the open one",
 	"/fairlead.session.v1.WebhookService/CreateWebhook webhook.session":      "it is for operators, who see every session",

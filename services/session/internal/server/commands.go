@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -37,6 +38,28 @@ func (s *commands) InterruptSession(ctx context.Context, r *sessionv1.InterruptS
 		resp.Turn = r.Name + "/turns/" + answer.Value
 	}
 	return resp, nil
+}
+
+// SetPermissionMode puts the request for another permission mode into the inbox.
+func (s *commands) SetPermissionMode(ctx context.Context, r *sessionv1.SetPermissionModeRequest) (*sessionv1.SetPermissionModeResponse, error) {
+	only, ok := strings.CutPrefix(r.Turn, r.Name+"/turns/")
+	if !ok && r.Turn != "" {
+		return nil, badInput("turn", fmt.Sprintf("%s is not a turn of %s.", r.Turn, r.Name))
+	}
+	if r.PermissionMode == commonv1.PermissionMode_PERMISSION_MODE_BYPASS {
+		spec, err := (&finder{Config: s.Config}).pinned(ctx, key(ctx, r.Name), r.Name)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.checkBypass(ctx, spec, "permission_mode"); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := s.command(ctx, r.Name, "SetPermissionMode", r.RequestId, r, store.Submit{Command: store.Command{Kind: store.CommandMode, TurnID: only}})
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.SetPermissionModeResponse{Turn: r.Name + "/turns/" + answer.Value}, nil
 }
 
 // CompactSession puts a request to shorten the model's view into the inbox.

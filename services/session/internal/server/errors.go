@@ -68,6 +68,10 @@ func storeError(err error, s subject) error {
 		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_DIGEST_MISMATCH,
 			fmt.Sprintf("The digest is not the one that call %s asks about. Show the person the arguments of the latest approval.requested, and answer with its digest.", s.call),
 			apierr.Precondition("CALL", s.call, "other arguments"))
+	case errors.Is(err, store.ErrTurnNotActive):
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_ACTIVE,
+			fmt.Sprintf("No such turn of session %s is active: it has ended, or waits behind another one. Send the permission mode with the next turn, as options.permission_mode.", s.session),
+			apierr.Precondition("SESSION", s.session, "the turn is not active"))
 	case errors.Is(err, store.ErrNothingToResume):
 		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NOTHING_TO_RESUME,
 			fmt.Sprintf("Session %s has no unfinished turn: it has no turns, or the last turn is COMPLETE. Send a message instead.", s.session),

@@ -36,6 +36,10 @@ func (c *Config) checkMode(ctx context.Context, spec agent.Spec, o *sessionv1.Tu
 	if o.GetPermissionMode() != commonv1.PermissionMode_PERMISSION_MODE_BYPASS {
 		return nil
 	}
+	return c.checkBypass(ctx, spec, field+".permission_mode")
+}
+
+func (c *Config) checkBypass(ctx context.Context, spec agent.Spec, field string) error {
 	ctx, cancel := context.WithTimeout(ctx, toolPatience)
 	defer cancel()
 	allowed, err := c.Tools.BypassAllowed(ctx, spec.Profile)
@@ -44,7 +48,7 @@ func (c *Config) checkMode(ctx context.Context, spec agent.Spec, o *sessionv1.Tu
 		return nil
 	}
 	if !allowed {
-		return badInput(field+".permission_mode", "The operator does not allow the permission mode BYPASS. Use another mode, or ask the operator to set tools.allow-bypass.")
+		return badInput(field, "The operator does not allow the permission mode BYPASS. Use another mode, or ask the operator to set tools.allow-bypass.")
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ var (
 	ErrRequestIDReused = errors.New("request id was used for another request")
 	ErrStaleEpoch      = errors.New("the session's lease was lost")
 	ErrTurnActive      = errors.New("the session has an active or queued turn")
+	ErrTurnNotActive   = errors.New("the turn is not active")
 	ErrNothingToResume = errors.New("no turn has stopped before its end")
 	ErrQueueFull       = errors.New("too many turns are queued")
 	ErrCallNotWaiting  = errors.New("the call does not wait for this kind of answer")
@@ -287,7 +288,7 @@ type Store interface {
 	DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]Key, error)
 
 	// Submit puts a command into an inbox and wakes a holder. ErrNotFound, ErrRequestIDReused, ErrTurnActive,
-	// ErrQueueFull, ErrNothingToResume, ErrCallNotWaiting, ErrDigestMismatch, ErrArchived, ErrSubagent. A turn gets its state, create
+	// ErrQueueFull, ErrTurnNotActive, ErrNothingToResume, ErrCallNotWaiting, ErrDigestMismatch, ErrArchived, ErrSubagent. A turn gets its state, create
 	// time and after_seq here.
 	//
 	// The answer's value is the turn's id for a turn, and the id of the turn that it stops (or "") for an

@@ -13,6 +13,7 @@ const (
 	CommandCall       CommandKind = "call"        // run the turn TurnID, which is a call; an older version must not take it for a message
 	CommandInterrupt  CommandKind = "interrupt"   // stop TurnID, if it is still active
 	CommandRollback   CommandKind = "rollback"    // stop and undo TurnID, if it is still active
+	CommandMode       CommandKind = "mode"        // change the permission mode of TurnID, if it is still active
 	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
 	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
 	CommandAnswer     CommandKind = "answer"      // the answer to CallID's question
@@ -29,7 +30,7 @@ const (
 // other ones.
 func (k CommandKind) Settles() bool {
 	switch k {
-	case CommandInterrupt, CommandApproval, CommandToolResult, CommandAnswer, CommandExpire, CommandOperation, CommandMove:
+	case CommandInterrupt, CommandMode, CommandApproval, CommandToolResult, CommandAnswer, CommandExpire, CommandOperation, CommandMove:
 		return true
 	case CommandTurn, CommandCall, CommandRollback, CommandCompact, CommandRepository, CommandCheckpoint, CommandRewind:
 	}

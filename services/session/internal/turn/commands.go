@@ -25,6 +25,8 @@ func (w *Worker) take(sc state.Scope, c store.Command) error {
 		return w.takeInterrupt(sc, c)
 	case store.CommandRollback:
 		return w.takeRollback(sc, c)
+	case store.CommandMode:
+		return inbox.TakeMode(sc, c)
 	case store.CommandApproval:
 		return inbox.TakeApproval(sc, c)
 	case store.CommandAnswer:

@@ -23,11 +23,7 @@ func (w *Worker) runTurn(sc state.Scope) error {
 	timer := time.AfterFunc(t.Proto.Limits.GetMaxWallTime().AsDuration()-t.WallUsed(), func() { cancel(errWallTime) })
 	var watchers sync.WaitGroup
 	watchers.Go(func() {
-		w.inbox.Watch(ctx, w.session, func(turn string) {
-			if turn == t.ID {
-				cancel(errInterrupted)
-			}
-		})
+		w.inbox.Watch(ctx, w.session, t, func() { cancel(errInterrupted) })
 	})
 	defer func() {
 		timer.Stop()

@@ -241,6 +241,8 @@ const (
 	// A session's rule on calls is not valid: INVALID_ARGUMENT. The field violation names
 	// the rule.
 	ErrorReason_ERROR_REASON_INVALID_PERMISSIONS ErrorReason = 322
+	// No turn of the session is active, or another one than the request names.
+	ErrorReason_ERROR_REASON_TURN_NOT_ACTIVE ErrorReason = 323
 	// The agent's runtime cannot be used: it is not configured, its program is missing or
 	// too old, or no process of its name is attached.
 	ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE ErrorReason = 350
@@ -357,6 +359,7 @@ var (
 		340: "ERROR_REASON_SUBAGENT_SESSION",
 		321: "ERROR_REASON_PERMISSION_INTERRUPT",
 		322: "ERROR_REASON_INVALID_PERMISSIONS",
+		323: "ERROR_REASON_TURN_NOT_ACTIVE",
 		350: "ERROR_REASON_RUNTIME_UNAVAILABLE",
 		351: "ERROR_REASON_RUNTIME_FAILED",
 		370: "ERROR_REASON_MODEL_NOT_FOUND",
@@ -466,6 +469,7 @@ var (
 		"ERROR_REASON_SUBAGENT_SESSION":       340,
 		"ERROR_REASON_PERMISSION_INTERRUPT":   321,
 		"ERROR_REASON_INVALID_PERMISSIONS":    322,
+		"ERROR_REASON_TURN_NOT_ACTIVE":        323,
 		"ERROR_REASON_RUNTIME_UNAVAILABLE":    350,
 		"ERROR_REASON_RUNTIME_FAILED":         351,
 		"ERROR_REASON_MODEL_NOT_FOUND":        370,
@@ -503,7 +507,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x87\x1c\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xaa\x1c\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -609,7 +613,8 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x1eERROR_REASON_QUESTION_MISMATCH\x10\xc0\x02\x12\"\n" +
 	"\x1dERROR_REASON_SUBAGENT_SESSION\x10\xd4\x02\x12&\n" +
 	"!ERROR_REASON_PERMISSION_INTERRUPT\x10\xc1\x02\x12%\n" +
-	" ERROR_REASON_INVALID_PERMISSIONS\x10\xc2\x02\x12%\n" +
+	" ERROR_REASON_INVALID_PERMISSIONS\x10\xc2\x02\x12!\n" +
+	"\x1cERROR_REASON_TURN_NOT_ACTIVE\x10\xc3\x02\x12%\n" +
 	" ERROR_REASON_RUNTIME_UNAVAILABLE\x10\xde\x02\x12 \n" +
 	"\x1bERROR_REASON_RUNTIME_FAILED\x10\xdf\x02\x12!\n" +
 	"\x1cERROR_REASON_MODEL_NOT_FOUND\x10\xf2\x02BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"

@@ -2131,6 +2131,125 @@ func (x *InterruptSessionResponse) GetTurn() string {
 	return ""
 }
 
+// SetPermissionModeRequest asks for another permission mode.
+type SetPermissionModeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The mode. The operator must allow BYPASS.
+	PermissionMode v1.PermissionMode `protobuf:"varint,2,opt,name=permission_mode,json=permissionMode,proto3,enum=fairlead.common.v1.PermissionMode" json:"permission_mode,omitempty"`
+	// Only this turn, as `sessions/{session}/turns/{turn}`. Empty: the active turn.
+	Turn string `protobuf:"bytes,3,opt,name=turn,proto3" json:"turn,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPermissionModeRequest) Reset() {
+	*x = SetPermissionModeRequest{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPermissionModeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPermissionModeRequest) ProtoMessage() {}
+
+func (x *SetPermissionModeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPermissionModeRequest.ProtoReflect.Descriptor instead.
+func (*SetPermissionModeRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *SetPermissionModeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetPermissionModeRequest) GetPermissionMode() v1.PermissionMode {
+	if x != nil {
+		return x.PermissionMode
+	}
+	return v1.PermissionMode(0)
+}
+
+func (x *SetPermissionModeRequest) GetTurn() string {
+	if x != nil {
+		return x.Turn
+	}
+	return ""
+}
+
+func (x *SetPermissionModeRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// SetPermissionModeResponse says whose mode changes.
+type SetPermissionModeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The turn.
+	Turn          string `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPermissionModeResponse) Reset() {
+	*x = SetPermissionModeResponse{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPermissionModeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPermissionModeResponse) ProtoMessage() {}
+
+func (x *SetPermissionModeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPermissionModeResponse.ProtoReflect.Descriptor instead.
+func (*SetPermissionModeResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SetPermissionModeResponse) GetTurn() string {
+	if x != nil {
+		return x.Turn
+	}
+	return ""
+}
+
 // ResolveApprovalRequest answers an approval.
 type ResolveApprovalRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2166,7 +2285,7 @@ type ResolveApprovalRequest struct {
 
 func (x *ResolveApprovalRequest) Reset() {
 	*x = ResolveApprovalRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +2297,7 @@ func (x *ResolveApprovalRequest) String() string {
 func (*ResolveApprovalRequest) ProtoMessage() {}
 
 func (x *ResolveApprovalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +2310,7 @@ func (x *ResolveApprovalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveApprovalRequest.ProtoReflect.Descriptor instead.
 func (*ResolveApprovalRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ResolveApprovalRequest) GetParent() string {
@@ -2273,7 +2392,7 @@ type ResolveApprovalResponse struct {
 
 func (x *ResolveApprovalResponse) Reset() {
 	*x = ResolveApprovalResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2404,7 @@ func (x *ResolveApprovalResponse) String() string {
 func (*ResolveApprovalResponse) ProtoMessage() {}
 
 func (x *ResolveApprovalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2417,7 @@ func (x *ResolveApprovalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveApprovalResponse.ProtoReflect.Descriptor instead.
 func (*ResolveApprovalResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{33}
 }
 
 // SubmitToolResultRequest contains the result of a tool that the client ran.
@@ -2320,7 +2439,7 @@ type SubmitToolResultRequest struct {
 
 func (x *SubmitToolResultRequest) Reset() {
 	*x = SubmitToolResultRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2451,7 @@ func (x *SubmitToolResultRequest) String() string {
 func (*SubmitToolResultRequest) ProtoMessage() {}
 
 func (x *SubmitToolResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2464,7 @@ func (x *SubmitToolResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitToolResultRequest.ProtoReflect.Descriptor instead.
 func (*SubmitToolResultRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SubmitToolResultRequest) GetParent() string {
@@ -2392,7 +2511,7 @@ type SubmitToolResultResponse struct {
 
 func (x *SubmitToolResultResponse) Reset() {
 	*x = SubmitToolResultResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2523,7 @@ func (x *SubmitToolResultResponse) String() string {
 func (*SubmitToolResultResponse) ProtoMessage() {}
 
 func (x *SubmitToolResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2536,7 @@ func (x *SubmitToolResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitToolResultResponse.ProtoReflect.Descriptor instead.
 func (*SubmitToolResultResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{35}
 }
 
 // ForkSessionRequest asks for a fork.
@@ -2443,7 +2562,7 @@ type ForkSessionRequest struct {
 
 func (x *ForkSessionRequest) Reset() {
 	*x = ForkSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2574,7 @@ func (x *ForkSessionRequest) String() string {
 func (*ForkSessionRequest) ProtoMessage() {}
 
 func (x *ForkSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2587,7 @@ func (x *ForkSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkSessionRequest.ProtoReflect.Descriptor instead.
 func (*ForkSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ForkSessionRequest) GetName() string {
@@ -2524,7 +2643,7 @@ type ForkSessionResponse struct {
 
 func (x *ForkSessionResponse) Reset() {
 	*x = ForkSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2655,7 @@ func (x *ForkSessionResponse) String() string {
 func (*ForkSessionResponse) ProtoMessage() {}
 
 func (x *ForkSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2668,7 @@ func (x *ForkSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkSessionResponse.ProtoReflect.Descriptor instead.
 func (*ForkSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ForkSessionResponse) GetSession() *Session {
@@ -2574,7 +2693,7 @@ type CompactSessionRequest struct {
 
 func (x *CompactSessionRequest) Reset() {
 	*x = CompactSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2705,7 @@ func (x *CompactSessionRequest) String() string {
 func (*CompactSessionRequest) ProtoMessage() {}
 
 func (x *CompactSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2718,7 @@ func (x *CompactSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactSessionRequest.ProtoReflect.Descriptor instead.
 func (*CompactSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CompactSessionRequest) GetName() string {
@@ -2633,7 +2752,7 @@ type CompactSessionResponse struct {
 
 func (x *CompactSessionResponse) Reset() {
 	*x = CompactSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2645,7 +2764,7 @@ func (x *CompactSessionResponse) String() string {
 func (*CompactSessionResponse) ProtoMessage() {}
 
 func (x *CompactSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2658,7 +2777,7 @@ func (x *CompactSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactSessionResponse.ProtoReflect.Descriptor instead.
 func (*CompactSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{39}
 }
 
 // ExportSessionRequest asks for an export.
@@ -2674,7 +2793,7 @@ type ExportSessionRequest struct {
 
 func (x *ExportSessionRequest) Reset() {
 	*x = ExportSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2686,7 +2805,7 @@ func (x *ExportSessionRequest) String() string {
 func (*ExportSessionRequest) ProtoMessage() {}
 
 func (x *ExportSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2699,7 +2818,7 @@ func (x *ExportSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionRequest.ProtoReflect.Descriptor instead.
 func (*ExportSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExportSessionRequest) GetName() string {
@@ -2727,7 +2846,7 @@ type ExportSessionResponse struct {
 
 func (x *ExportSessionResponse) Reset() {
 	*x = ExportSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2739,7 +2858,7 @@ func (x *ExportSessionResponse) String() string {
 func (*ExportSessionResponse) ProtoMessage() {}
 
 func (x *ExportSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2752,7 +2871,7 @@ func (x *ExportSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionResponse.ProtoReflect.Descriptor instead.
 func (*ExportSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExportSessionResponse) GetData() []byte {
@@ -2778,7 +2897,7 @@ type ImportSessionRequest struct {
 
 func (x *ImportSessionRequest) Reset() {
 	*x = ImportSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2909,7 @@ func (x *ImportSessionRequest) String() string {
 func (*ImportSessionRequest) ProtoMessage() {}
 
 func (x *ImportSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2922,7 @@ func (x *ImportSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionRequest.ProtoReflect.Descriptor instead.
 func (*ImportSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ImportSessionRequest) GetKind() isImportSessionRequest_Kind {
@@ -2864,7 +2983,7 @@ type ImportOpen struct {
 
 func (x *ImportOpen) Reset() {
 	*x = ImportOpen{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +2995,7 @@ func (x *ImportOpen) String() string {
 func (*ImportOpen) ProtoMessage() {}
 
 func (x *ImportOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +3008,7 @@ func (x *ImportOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportOpen.ProtoReflect.Descriptor instead.
 func (*ImportOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ImportOpen) GetSessionId() string {
@@ -2924,7 +3043,7 @@ type ImportSessionResponse struct {
 
 func (x *ImportSessionResponse) Reset() {
 	*x = ImportSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2936,7 +3055,7 @@ func (x *ImportSessionResponse) String() string {
 func (*ImportSessionResponse) ProtoMessage() {}
 
 func (x *ImportSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2949,7 +3068,7 @@ func (x *ImportSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionResponse.ProtoReflect.Descriptor instead.
 func (*ImportSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ImportSessionResponse) GetSession() *Session {
@@ -2981,7 +3100,7 @@ type SearchMessagesRequest struct {
 
 func (x *SearchMessagesRequest) Reset() {
 	*x = SearchMessagesRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3112,7 @@ func (x *SearchMessagesRequest) String() string {
 func (*SearchMessagesRequest) ProtoMessage() {}
 
 func (x *SearchMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3125,7 @@ func (x *SearchMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMessagesRequest.ProtoReflect.Descriptor instead.
 func (*SearchMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SearchMessagesRequest) GetQuery() string {
@@ -3057,7 +3176,7 @@ type SearchMessagesResponse struct {
 
 func (x *SearchMessagesResponse) Reset() {
 	*x = SearchMessagesResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3069,7 +3188,7 @@ func (x *SearchMessagesResponse) String() string {
 func (*SearchMessagesResponse) ProtoMessage() {}
 
 func (x *SearchMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3082,7 +3201,7 @@ func (x *SearchMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMessagesResponse.ProtoReflect.Descriptor instead.
 func (*SearchMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SearchMessagesResponse) GetMessages() []*FoundMessage {
@@ -3118,7 +3237,7 @@ type FoundMessage struct {
 
 func (x *FoundMessage) Reset() {
 	*x = FoundMessage{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3130,7 +3249,7 @@ func (x *FoundMessage) String() string {
 func (*FoundMessage) ProtoMessage() {}
 
 func (x *FoundMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3143,7 +3262,7 @@ func (x *FoundMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoundMessage.ProtoReflect.Descriptor instead.
 func (*FoundMessage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{45}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FoundMessage) GetMessage() string {
@@ -3201,7 +3320,7 @@ type ConverseRequest struct {
 
 func (x *ConverseRequest) Reset() {
 	*x = ConverseRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3213,7 +3332,7 @@ func (x *ConverseRequest) String() string {
 func (*ConverseRequest) ProtoMessage() {}
 
 func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3226,7 +3345,7 @@ func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseRequest.ProtoReflect.Descriptor instead.
 func (*ConverseRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{46}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ConverseRequest) GetKind() isConverseRequest_Kind {
@@ -3349,7 +3468,7 @@ type ConverseOpen struct {
 
 func (x *ConverseOpen) Reset() {
 	*x = ConverseOpen{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3361,7 +3480,7 @@ func (x *ConverseOpen) String() string {
 func (*ConverseOpen) ProtoMessage() {}
 
 func (x *ConverseOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3374,7 +3493,7 @@ func (x *ConverseOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseOpen.ProtoReflect.Descriptor instead.
 func (*ConverseOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{47}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ConverseOpen) GetSession() string {
@@ -3409,7 +3528,7 @@ type ConverseResponse struct {
 
 func (x *ConverseResponse) Reset() {
 	*x = ConverseResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3421,7 +3540,7 @@ func (x *ConverseResponse) String() string {
 func (*ConverseResponse) ProtoMessage() {}
 
 func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3434,7 +3553,7 @@ func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseResponse.ProtoReflect.Descriptor instead.
 func (*ConverseResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{48}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ConverseResponse) GetKind() isConverseResponse_Kind {
@@ -3525,7 +3644,7 @@ type ConverseAccepted struct {
 
 func (x *ConverseAccepted) Reset() {
 	*x = ConverseAccepted{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3537,7 +3656,7 @@ func (x *ConverseAccepted) String() string {
 func (*ConverseAccepted) ProtoMessage() {}
 
 func (x *ConverseAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3550,7 +3669,7 @@ func (x *ConverseAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseAccepted.ProtoReflect.Descriptor instead.
 func (*ConverseAccepted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{49}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ConverseAccepted) GetRequestId() string {
@@ -3580,7 +3699,7 @@ type ConverseRejected struct {
 
 func (x *ConverseRejected) Reset() {
 	*x = ConverseRejected{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3592,7 +3711,7 @@ func (x *ConverseRejected) String() string {
 func (*ConverseRejected) ProtoMessage() {}
 
 func (x *ConverseRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3605,7 +3724,7 @@ func (x *ConverseRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseRejected.ProtoReflect.Descriptor instead.
 func (*ConverseRejected) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{50}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ConverseRejected) GetRequestId() string {
@@ -3769,6 +3888,15 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\rcancel_queued\x18\x03 \x01(\bR\fcancelQueued\x12^\n" +
 	"\x04turn\x18\x04 \x01(\tBJ\xbaHGrE2C^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$R\x04turn\".\n" +
 	"\x18InterruptSessionResponse\x12\x12\n" +
+	"\x04turn\x18\x01 \x01(\tR\x04turn\"\xc8\x02\n" +
+	"\x18SetPermissionModeRequest\x12=\n" +
+	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12W\n" +
+	"\x0fpermission_mode\x18\x02 \x01(\x0e2\".fairlead.common.v1.PermissionModeB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x0epermissionMode\x12^\n" +
+	"\x04turn\x18\x03 \x01(\tBJ\xbaHGrE2C^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$R\x04turn\x124\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"/\n" +
+	"\x19SetPermissionModeResponse\x12\x12\n" +
 	"\x04turn\x18\x01 \x01(\tR\x04turn\"\xe4\a\n" +
 	"\x16ResolveApprovalRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12B\n" +
@@ -3886,7 +4014,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fExportFormat\x12\x1d\n" +
 	"\x19EXPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13EXPORT_FORMAT_JSONL\x10\x01\x12\x19\n" +
-	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\xf0\x1f\n" +
+	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\xb5!\n" +
 	"\x0eSessionService\x12\xa4\x01\n" +
 	"\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"<\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write\x82\xd3\xe4\x93\x02 :\asessionb\asession\"\f/v1/sessions\x12\xa0\x01\n" +
 	"\n" +
@@ -3904,7 +4032,8 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"ListEvents\x12&.fairlead.session.v1.ListEventsRequest\x1a'.fairlead.session.v1.ListEventsResponse\"C\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=sessions/*}/events\x12\xb1\x01\n" +
 	"\fStreamEvents\x12(.fairlead.session.v1.StreamEventsRequest\x1a).fairlead.session.v1.StreamEventsResponse\"J\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02'\x12%/v1/{parent=sessions/*}/events:stream0\x01\x12\xaa\x01\n" +
 	"\fListMessages\x12(.fairlead.session.v1.ListMessagesRequest\x1a).fairlead.session.v1.ListMessagesResponse\"E\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\"\x12 /v1/{parent=sessions/*}/messages\x12\xb7\x01\n" +
-	"\x10InterruptSession\x12,.fairlead.session.v1.InterruptSessionRequest\x1a-.fairlead.session.v1.InterruptSessionResponse\"F\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/{name=sessions/*}:interrupt\x12\xc0\x01\n" +
+	"\x10InterruptSession\x12,.fairlead.session.v1.InterruptSessionRequest\x1a-.fairlead.session.v1.InterruptSessionResponse\"F\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/{name=sessions/*}:interrupt\x12\xc2\x01\n" +
+	"\x11SetPermissionMode\x12-.fairlead.session.v1.SetPermissionModeRequest\x1a..fairlead.session.v1.SetPermissionModeResponse\"N\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/{name=sessions/*}:setPermissionMode\x12\xc0\x01\n" +
 	"\x0fResolveApproval\x12+.fairlead.session.v1.ResolveApprovalRequest\x1a,.fairlead.session.v1.ResolveApprovalResponse\"R\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02.:\x01*\")/v1/{parent=sessions/*}/approvals:resolve\x12\x98\x01\n" +
 	"\rListApprovals\x12).fairlead.session.v1.ListApprovalsRequest\x1a*.fairlead.session.v1.ListApprovalsResponse\"0\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\"\x04user\x82\xd3\xe4\x93\x02\x0f\x12\r/v1/approvals\x12\xbc\x01\n" +
 	"\x0eAnswerQuestion\x12*.fairlead.session.v1.AnswerQuestionRequest\x1a+.fairlead.session.v1.AnswerQuestionResponse\"Q\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02-:\x01*\"(/v1/{parent=sessions/*}/questions:answer\x12\xbd\x01\n" +
@@ -3929,184 +4058,189 @@ func file_fairlead_session_v1_session_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_session_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_fairlead_session_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_fairlead_session_v1_session_service_proto_goTypes = []any{
-	(OnActive)(0),                    // 0: fairlead.session.v1.OnActive
-	(ExportFormat)(0),                // 1: fairlead.session.v1.ExportFormat
-	(*CreateSessionRequest)(nil),     // 2: fairlead.session.v1.CreateSessionRequest
-	(*CreateSessionResponse)(nil),    // 3: fairlead.session.v1.CreateSessionResponse
-	(*GetSessionRequest)(nil),        // 4: fairlead.session.v1.GetSessionRequest
-	(*GetSessionResponse)(nil),       // 5: fairlead.session.v1.GetSessionResponse
-	(*ListSessionsRequest)(nil),      // 6: fairlead.session.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 7: fairlead.session.v1.ListSessionsResponse
-	(*UpdateSessionRequest)(nil),     // 8: fairlead.session.v1.UpdateSessionRequest
-	(*UpdateSessionResponse)(nil),    // 9: fairlead.session.v1.UpdateSessionResponse
-	(*ArchiveSessionRequest)(nil),    // 10: fairlead.session.v1.ArchiveSessionRequest
-	(*ArchiveSessionResponse)(nil),   // 11: fairlead.session.v1.ArchiveSessionResponse
-	(*DeleteSessionRequest)(nil),     // 12: fairlead.session.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil),    // 13: fairlead.session.v1.DeleteSessionResponse
-	(*ClientTool)(nil),               // 14: fairlead.session.v1.ClientTool
-	(*CreateTurnRequest)(nil),        // 15: fairlead.session.v1.CreateTurnRequest
-	(*CreateTurnResponse)(nil),       // 16: fairlead.session.v1.CreateTurnResponse
-	(*RunTurnRequest)(nil),           // 17: fairlead.session.v1.RunTurnRequest
-	(*RunTurnResponse)(nil),          // 18: fairlead.session.v1.RunTurnResponse
-	(*Progress)(nil),                 // 19: fairlead.session.v1.Progress
-	(*GetTurnRequest)(nil),           // 20: fairlead.session.v1.GetTurnRequest
-	(*GetTurnResponse)(nil),          // 21: fairlead.session.v1.GetTurnResponse
-	(*ListTurnsRequest)(nil),         // 22: fairlead.session.v1.ListTurnsRequest
-	(*ListTurnsResponse)(nil),        // 23: fairlead.session.v1.ListTurnsResponse
-	(*ListEventsRequest)(nil),        // 24: fairlead.session.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),       // 25: fairlead.session.v1.ListEventsResponse
-	(*StreamEventsRequest)(nil),      // 26: fairlead.session.v1.StreamEventsRequest
-	(*StreamEventsResponse)(nil),     // 27: fairlead.session.v1.StreamEventsResponse
-	(*ListMessagesRequest)(nil),      // 28: fairlead.session.v1.ListMessagesRequest
-	(*ListMessagesResponse)(nil),     // 29: fairlead.session.v1.ListMessagesResponse
-	(*InterruptSessionRequest)(nil),  // 30: fairlead.session.v1.InterruptSessionRequest
-	(*InterruptSessionResponse)(nil), // 31: fairlead.session.v1.InterruptSessionResponse
-	(*ResolveApprovalRequest)(nil),   // 32: fairlead.session.v1.ResolveApprovalRequest
-	(*ResolveApprovalResponse)(nil),  // 33: fairlead.session.v1.ResolveApprovalResponse
-	(*SubmitToolResultRequest)(nil),  // 34: fairlead.session.v1.SubmitToolResultRequest
-	(*SubmitToolResultResponse)(nil), // 35: fairlead.session.v1.SubmitToolResultResponse
-	(*ForkSessionRequest)(nil),       // 36: fairlead.session.v1.ForkSessionRequest
-	(*ForkSessionResponse)(nil),      // 37: fairlead.session.v1.ForkSessionResponse
-	(*CompactSessionRequest)(nil),    // 38: fairlead.session.v1.CompactSessionRequest
-	(*CompactSessionResponse)(nil),   // 39: fairlead.session.v1.CompactSessionResponse
-	(*ExportSessionRequest)(nil),     // 40: fairlead.session.v1.ExportSessionRequest
-	(*ExportSessionResponse)(nil),    // 41: fairlead.session.v1.ExportSessionResponse
-	(*ImportSessionRequest)(nil),     // 42: fairlead.session.v1.ImportSessionRequest
-	(*ImportOpen)(nil),               // 43: fairlead.session.v1.ImportOpen
-	(*ImportSessionResponse)(nil),    // 44: fairlead.session.v1.ImportSessionResponse
-	(*SearchMessagesRequest)(nil),    // 45: fairlead.session.v1.SearchMessagesRequest
-	(*SearchMessagesResponse)(nil),   // 46: fairlead.session.v1.SearchMessagesResponse
-	(*FoundMessage)(nil),             // 47: fairlead.session.v1.FoundMessage
-	(*ConverseRequest)(nil),          // 48: fairlead.session.v1.ConverseRequest
-	(*ConverseOpen)(nil),             // 49: fairlead.session.v1.ConverseOpen
-	(*ConverseResponse)(nil),         // 50: fairlead.session.v1.ConverseResponse
-	(*ConverseAccepted)(nil),         // 51: fairlead.session.v1.ConverseAccepted
-	(*ConverseRejected)(nil),         // 52: fairlead.session.v1.ConverseRejected
-	nil,                              // 53: fairlead.session.v1.UpdateSessionRequest.LabelsEntry
-	(*Session)(nil),                  // 54: fairlead.session.v1.Session
-	(SessionState)(0),                // 55: fairlead.session.v1.SessionState
-	(*TurnOptions)(nil),              // 56: fairlead.session.v1.TurnOptions
-	(*v1.Content)(nil),               // 57: fairlead.common.v1.Content
-	(*TurnLimits)(nil),               // 58: fairlead.session.v1.TurnLimits
-	(*Turn)(nil),                     // 59: fairlead.session.v1.Turn
-	(*Event)(nil),                    // 60: fairlead.session.v1.Event
-	(*Message)(nil),                  // 61: fairlead.session.v1.Message
-	(v1.ApprovalScope)(0),            // 62: fairlead.common.v1.ApprovalScope
-	(v1.PermissionMode)(0),           // 63: fairlead.common.v1.PermissionMode
-	(Role)(0),                        // 64: fairlead.session.v1.Role
-	(*timestamppb.Timestamp)(nil),    // 65: google.protobuf.Timestamp
-	(*AnswerQuestionRequest)(nil),    // 66: fairlead.session.v1.AnswerQuestionRequest
-	(*status.Status)(nil),            // 67: google.rpc.Status
-	(*ListApprovalsRequest)(nil),     // 68: fairlead.session.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),    // 69: fairlead.session.v1.ListApprovalsResponse
-	(*AnswerQuestionResponse)(nil),   // 70: fairlead.session.v1.AnswerQuestionResponse
+	(OnActive)(0),                     // 0: fairlead.session.v1.OnActive
+	(ExportFormat)(0),                 // 1: fairlead.session.v1.ExportFormat
+	(*CreateSessionRequest)(nil),      // 2: fairlead.session.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),     // 3: fairlead.session.v1.CreateSessionResponse
+	(*GetSessionRequest)(nil),         // 4: fairlead.session.v1.GetSessionRequest
+	(*GetSessionResponse)(nil),        // 5: fairlead.session.v1.GetSessionResponse
+	(*ListSessionsRequest)(nil),       // 6: fairlead.session.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),      // 7: fairlead.session.v1.ListSessionsResponse
+	(*UpdateSessionRequest)(nil),      // 8: fairlead.session.v1.UpdateSessionRequest
+	(*UpdateSessionResponse)(nil),     // 9: fairlead.session.v1.UpdateSessionResponse
+	(*ArchiveSessionRequest)(nil),     // 10: fairlead.session.v1.ArchiveSessionRequest
+	(*ArchiveSessionResponse)(nil),    // 11: fairlead.session.v1.ArchiveSessionResponse
+	(*DeleteSessionRequest)(nil),      // 12: fairlead.session.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil),     // 13: fairlead.session.v1.DeleteSessionResponse
+	(*ClientTool)(nil),                // 14: fairlead.session.v1.ClientTool
+	(*CreateTurnRequest)(nil),         // 15: fairlead.session.v1.CreateTurnRequest
+	(*CreateTurnResponse)(nil),        // 16: fairlead.session.v1.CreateTurnResponse
+	(*RunTurnRequest)(nil),            // 17: fairlead.session.v1.RunTurnRequest
+	(*RunTurnResponse)(nil),           // 18: fairlead.session.v1.RunTurnResponse
+	(*Progress)(nil),                  // 19: fairlead.session.v1.Progress
+	(*GetTurnRequest)(nil),            // 20: fairlead.session.v1.GetTurnRequest
+	(*GetTurnResponse)(nil),           // 21: fairlead.session.v1.GetTurnResponse
+	(*ListTurnsRequest)(nil),          // 22: fairlead.session.v1.ListTurnsRequest
+	(*ListTurnsResponse)(nil),         // 23: fairlead.session.v1.ListTurnsResponse
+	(*ListEventsRequest)(nil),         // 24: fairlead.session.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 25: fairlead.session.v1.ListEventsResponse
+	(*StreamEventsRequest)(nil),       // 26: fairlead.session.v1.StreamEventsRequest
+	(*StreamEventsResponse)(nil),      // 27: fairlead.session.v1.StreamEventsResponse
+	(*ListMessagesRequest)(nil),       // 28: fairlead.session.v1.ListMessagesRequest
+	(*ListMessagesResponse)(nil),      // 29: fairlead.session.v1.ListMessagesResponse
+	(*InterruptSessionRequest)(nil),   // 30: fairlead.session.v1.InterruptSessionRequest
+	(*InterruptSessionResponse)(nil),  // 31: fairlead.session.v1.InterruptSessionResponse
+	(*SetPermissionModeRequest)(nil),  // 32: fairlead.session.v1.SetPermissionModeRequest
+	(*SetPermissionModeResponse)(nil), // 33: fairlead.session.v1.SetPermissionModeResponse
+	(*ResolveApprovalRequest)(nil),    // 34: fairlead.session.v1.ResolveApprovalRequest
+	(*ResolveApprovalResponse)(nil),   // 35: fairlead.session.v1.ResolveApprovalResponse
+	(*SubmitToolResultRequest)(nil),   // 36: fairlead.session.v1.SubmitToolResultRequest
+	(*SubmitToolResultResponse)(nil),  // 37: fairlead.session.v1.SubmitToolResultResponse
+	(*ForkSessionRequest)(nil),        // 38: fairlead.session.v1.ForkSessionRequest
+	(*ForkSessionResponse)(nil),       // 39: fairlead.session.v1.ForkSessionResponse
+	(*CompactSessionRequest)(nil),     // 40: fairlead.session.v1.CompactSessionRequest
+	(*CompactSessionResponse)(nil),    // 41: fairlead.session.v1.CompactSessionResponse
+	(*ExportSessionRequest)(nil),      // 42: fairlead.session.v1.ExportSessionRequest
+	(*ExportSessionResponse)(nil),     // 43: fairlead.session.v1.ExportSessionResponse
+	(*ImportSessionRequest)(nil),      // 44: fairlead.session.v1.ImportSessionRequest
+	(*ImportOpen)(nil),                // 45: fairlead.session.v1.ImportOpen
+	(*ImportSessionResponse)(nil),     // 46: fairlead.session.v1.ImportSessionResponse
+	(*SearchMessagesRequest)(nil),     // 47: fairlead.session.v1.SearchMessagesRequest
+	(*SearchMessagesResponse)(nil),    // 48: fairlead.session.v1.SearchMessagesResponse
+	(*FoundMessage)(nil),              // 49: fairlead.session.v1.FoundMessage
+	(*ConverseRequest)(nil),           // 50: fairlead.session.v1.ConverseRequest
+	(*ConverseOpen)(nil),              // 51: fairlead.session.v1.ConverseOpen
+	(*ConverseResponse)(nil),          // 52: fairlead.session.v1.ConverseResponse
+	(*ConverseAccepted)(nil),          // 53: fairlead.session.v1.ConverseAccepted
+	(*ConverseRejected)(nil),          // 54: fairlead.session.v1.ConverseRejected
+	nil,                               // 55: fairlead.session.v1.UpdateSessionRequest.LabelsEntry
+	(*Session)(nil),                   // 56: fairlead.session.v1.Session
+	(SessionState)(0),                 // 57: fairlead.session.v1.SessionState
+	(*TurnOptions)(nil),               // 58: fairlead.session.v1.TurnOptions
+	(*v1.Content)(nil),                // 59: fairlead.common.v1.Content
+	(*TurnLimits)(nil),                // 60: fairlead.session.v1.TurnLimits
+	(*Turn)(nil),                      // 61: fairlead.session.v1.Turn
+	(*Event)(nil),                     // 62: fairlead.session.v1.Event
+	(*Message)(nil),                   // 63: fairlead.session.v1.Message
+	(v1.PermissionMode)(0),            // 64: fairlead.common.v1.PermissionMode
+	(v1.ApprovalScope)(0),             // 65: fairlead.common.v1.ApprovalScope
+	(Role)(0),                         // 66: fairlead.session.v1.Role
+	(*timestamppb.Timestamp)(nil),     // 67: google.protobuf.Timestamp
+	(*AnswerQuestionRequest)(nil),     // 68: fairlead.session.v1.AnswerQuestionRequest
+	(*status.Status)(nil),             // 69: google.rpc.Status
+	(*ListApprovalsRequest)(nil),      // 70: fairlead.session.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),     // 71: fairlead.session.v1.ListApprovalsResponse
+	(*AnswerQuestionResponse)(nil),    // 72: fairlead.session.v1.AnswerQuestionResponse
 }
 var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
-	54, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
-	54, // 1: fairlead.session.v1.CreateSessionResponse.session:type_name -> fairlead.session.v1.Session
-	54, // 2: fairlead.session.v1.GetSessionResponse.session:type_name -> fairlead.session.v1.Session
-	55, // 3: fairlead.session.v1.ListSessionsRequest.state:type_name -> fairlead.session.v1.SessionState
-	54, // 4: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
-	53, // 5: fairlead.session.v1.UpdateSessionRequest.labels:type_name -> fairlead.session.v1.UpdateSessionRequest.LabelsEntry
-	56, // 6: fairlead.session.v1.UpdateSessionRequest.turn_options:type_name -> fairlead.session.v1.TurnOptions
-	54, // 7: fairlead.session.v1.UpdateSessionResponse.session:type_name -> fairlead.session.v1.Session
-	54, // 8: fairlead.session.v1.ArchiveSessionResponse.session:type_name -> fairlead.session.v1.Session
-	57, // 9: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
+	56, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
+	56, // 1: fairlead.session.v1.CreateSessionResponse.session:type_name -> fairlead.session.v1.Session
+	56, // 2: fairlead.session.v1.GetSessionResponse.session:type_name -> fairlead.session.v1.Session
+	57, // 3: fairlead.session.v1.ListSessionsRequest.state:type_name -> fairlead.session.v1.SessionState
+	56, // 4: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
+	55, // 5: fairlead.session.v1.UpdateSessionRequest.labels:type_name -> fairlead.session.v1.UpdateSessionRequest.LabelsEntry
+	58, // 6: fairlead.session.v1.UpdateSessionRequest.turn_options:type_name -> fairlead.session.v1.TurnOptions
+	56, // 7: fairlead.session.v1.UpdateSessionResponse.session:type_name -> fairlead.session.v1.Session
+	56, // 8: fairlead.session.v1.ArchiveSessionResponse.session:type_name -> fairlead.session.v1.Session
+	59, // 9: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
 	0,  // 10: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	58, // 11: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	60, // 11: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
 	14, // 12: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	56, // 13: fairlead.session.v1.CreateTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
-	59, // 14: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	57, // 15: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
+	58, // 13: fairlead.session.v1.CreateTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
+	61, // 14: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	59, // 15: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
 	0,  // 16: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	58, // 17: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	60, // 17: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
 	14, // 18: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	56, // 19: fairlead.session.v1.RunTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
-	60, // 20: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
+	58, // 19: fairlead.session.v1.RunTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
+	62, // 20: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
 	19, // 21: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
-	59, // 22: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	59, // 23: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
-	60, // 24: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
-	60, // 25: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
+	61, // 22: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	61, // 23: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
+	62, // 24: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
+	62, // 25: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
 	19, // 26: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
-	61, // 27: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
-	62, // 28: fairlead.session.v1.ResolveApprovalRequest.scope:type_name -> fairlead.common.v1.ApprovalScope
-	63, // 29: fairlead.session.v1.ResolveApprovalRequest.mode:type_name -> fairlead.common.v1.PermissionMode
-	57, // 30: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
-	54, // 31: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
-	1,  // 32: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
-	43, // 33: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
-	54, // 34: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
-	47, // 35: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
-	64, // 36: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
-	65, // 37: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
-	49, // 38: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
-	15, // 39: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
-	30, // 40: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
-	32, // 41: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
-	34, // 42: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
-	66, // 43: fairlead.session.v1.ConverseRequest.answer_question:type_name -> fairlead.session.v1.AnswerQuestionRequest
-	60, // 44: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 45: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
-	51, // 46: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
-	52, // 47: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
-	59, // 48: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
-	67, // 49: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
-	2,  // 50: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
-	4,  // 51: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
-	6,  // 52: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
-	8,  // 53: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
-	10, // 54: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
-	12, // 55: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
-	15, // 56: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
-	17, // 57: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
-	20, // 58: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
-	22, // 59: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
-	24, // 60: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
-	26, // 61: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
-	28, // 62: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
-	30, // 63: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
-	32, // 64: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
-	68, // 65: fairlead.session.v1.SessionService.ListApprovals:input_type -> fairlead.session.v1.ListApprovalsRequest
-	66, // 66: fairlead.session.v1.SessionService.AnswerQuestion:input_type -> fairlead.session.v1.AnswerQuestionRequest
-	34, // 67: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
-	36, // 68: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
-	38, // 69: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
-	40, // 70: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
-	42, // 71: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
-	45, // 72: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
-	48, // 73: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
-	3,  // 74: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
-	5,  // 75: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
-	7,  // 76: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
-	9,  // 77: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
-	11, // 78: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
-	13, // 79: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
-	16, // 80: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
-	18, // 81: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
-	21, // 82: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
-	23, // 83: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
-	25, // 84: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
-	27, // 85: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
-	29, // 86: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
-	31, // 87: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
-	33, // 88: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
-	69, // 89: fairlead.session.v1.SessionService.ListApprovals:output_type -> fairlead.session.v1.ListApprovalsResponse
-	70, // 90: fairlead.session.v1.SessionService.AnswerQuestion:output_type -> fairlead.session.v1.AnswerQuestionResponse
-	35, // 91: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
-	37, // 92: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
-	39, // 93: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
-	41, // 94: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
-	44, // 95: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
-	46, // 96: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
-	50, // 97: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
-	74, // [74:98] is the sub-list for method output_type
-	50, // [50:74] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	63, // 27: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
+	64, // 28: fairlead.session.v1.SetPermissionModeRequest.permission_mode:type_name -> fairlead.common.v1.PermissionMode
+	65, // 29: fairlead.session.v1.ResolveApprovalRequest.scope:type_name -> fairlead.common.v1.ApprovalScope
+	64, // 30: fairlead.session.v1.ResolveApprovalRequest.mode:type_name -> fairlead.common.v1.PermissionMode
+	59, // 31: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
+	56, // 32: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
+	1,  // 33: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
+	45, // 34: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
+	56, // 35: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
+	49, // 36: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
+	66, // 37: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
+	67, // 38: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
+	51, // 39: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
+	15, // 40: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
+	30, // 41: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
+	34, // 42: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
+	36, // 43: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
+	68, // 44: fairlead.session.v1.ConverseRequest.answer_question:type_name -> fairlead.session.v1.AnswerQuestionRequest
+	62, // 45: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 46: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
+	53, // 47: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
+	54, // 48: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
+	61, // 49: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
+	69, // 50: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
+	2,  // 51: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
+	4,  // 52: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
+	6,  // 53: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
+	8,  // 54: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
+	10, // 55: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
+	12, // 56: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
+	15, // 57: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
+	17, // 58: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
+	20, // 59: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
+	22, // 60: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
+	24, // 61: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
+	26, // 62: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
+	28, // 63: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
+	30, // 64: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
+	32, // 65: fairlead.session.v1.SessionService.SetPermissionMode:input_type -> fairlead.session.v1.SetPermissionModeRequest
+	34, // 66: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
+	70, // 67: fairlead.session.v1.SessionService.ListApprovals:input_type -> fairlead.session.v1.ListApprovalsRequest
+	68, // 68: fairlead.session.v1.SessionService.AnswerQuestion:input_type -> fairlead.session.v1.AnswerQuestionRequest
+	36, // 69: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
+	38, // 70: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
+	40, // 71: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
+	42, // 72: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
+	44, // 73: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
+	47, // 74: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
+	50, // 75: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
+	3,  // 76: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
+	5,  // 77: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
+	7,  // 78: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
+	9,  // 79: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
+	11, // 80: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
+	13, // 81: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
+	16, // 82: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
+	18, // 83: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
+	21, // 84: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
+	23, // 85: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
+	25, // 86: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
+	27, // 87: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
+	29, // 88: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
+	31, // 89: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
+	33, // 90: fairlead.session.v1.SessionService.SetPermissionMode:output_type -> fairlead.session.v1.SetPermissionModeResponse
+	35, // 91: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
+	71, // 92: fairlead.session.v1.SessionService.ListApprovals:output_type -> fairlead.session.v1.ListApprovalsResponse
+	72, // 93: fairlead.session.v1.SessionService.AnswerQuestion:output_type -> fairlead.session.v1.AnswerQuestionResponse
+	37, // 94: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
+	39, // 95: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
+	41, // 96: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
+	43, // 97: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
+	46, // 98: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
+	48, // 99: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
+	52, // 100: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
+	76, // [76:101] is the sub-list for method output_type
+	51, // [51:76] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_service_proto_init() }
@@ -4128,11 +4262,11 @@ func file_fairlead_session_v1_session_service_proto_init() {
 		(*StreamEventsResponse_Event)(nil),
 		(*StreamEventsResponse_Progress)(nil),
 	}
-	file_fairlead_session_v1_session_service_proto_msgTypes[40].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[42].OneofWrappers = []any{
 		(*ImportSessionRequest_Open)(nil),
 		(*ImportSessionRequest_Data)(nil),
 	}
-	file_fairlead_session_v1_session_service_proto_msgTypes[46].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[48].OneofWrappers = []any{
 		(*ConverseRequest_Open)(nil),
 		(*ConverseRequest_CreateTurn)(nil),
 		(*ConverseRequest_Interrupt)(nil),
@@ -4140,7 +4274,7 @@ func file_fairlead_session_v1_session_service_proto_init() {
 		(*ConverseRequest_SubmitToolResult)(nil),
 		(*ConverseRequest_AnswerQuestion)(nil),
 	}
-	file_fairlead_session_v1_session_service_proto_msgTypes[48].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[50].OneofWrappers = []any{
 		(*ConverseResponse_Event)(nil),
 		(*ConverseResponse_Progress)(nil),
 		(*ConverseResponse_Accepted)(nil),
@@ -4152,7 +4286,7 @@ func file_fairlead_session_v1_session_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_session_service_proto_rawDesc), len(file_fairlead_session_v1_session_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   52,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -650,6 +650,51 @@ func local_request_SessionService_InterruptSession_0(ctx context.Context, marsha
 	return msg, metadata, err
 }
 
+func request_SessionService_SetPermissionMode_0(ctx context.Context, marshaler runtime.Marshaler, client SessionServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq SetPermissionModeRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.SetPermissionMode(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_SessionService_SetPermissionMode_0(ctx context.Context, marshaler runtime.Marshaler, server SessionServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq SetPermissionModeRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	msg, err := server.SetPermissionMode(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 func request_SessionService_ResolveApproval_0(ctx context.Context, marshaler runtime.Marshaler, client SessionServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq ResolveApprovalRequest
@@ -1248,6 +1293,26 @@ func RegisterSessionServiceHandlerServer(ctx context.Context, mux *runtime.Serve
 		}
 		forward_SessionService_InterruptSession_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_SessionService_SetPermissionMode_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/fairlead.session.v1.SessionService/SetPermissionMode", runtime.WithHTTPPathPattern("/v1/{name=sessions/*}:setPermissionMode"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_SessionService_SetPermissionMode_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_SessionService_SetPermissionMode_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPost, pattern_SessionService_ResolveApproval_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -1673,6 +1738,23 @@ func RegisterSessionServiceHandlerClient(ctx context.Context, mux *runtime.Serve
 		}
 		forward_SessionService_InterruptSession_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_SessionService_SetPermissionMode_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/fairlead.session.v1.SessionService/SetPermissionMode", runtime.WithHTTPPathPattern("/v1/{name=sessions/*}:setPermissionMode"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_SessionService_SetPermissionMode_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_SessionService_SetPermissionMode_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPost, pattern_SessionService_ResolveApproval_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -1876,51 +1958,53 @@ func (m response_SessionService_ForkSession_0) XXX_ResponseBody() interface{} {
 }
 
 var (
-	pattern_SessionService_CreateSession_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "sessions"}, ""))
-	pattern_SessionService_GetSession_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, ""))
-	pattern_SessionService_ListSessions_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "sessions"}, ""))
-	pattern_SessionService_UpdateSession_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, ""))
-	pattern_SessionService_ArchiveSession_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, "archive"))
-	pattern_SessionService_DeleteSession_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, ""))
-	pattern_SessionService_CreateTurn_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "turns"}, ""))
-	pattern_SessionService_RunTurn_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "turns"}, "stream"))
-	pattern_SessionService_GetTurn_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3}, []string{"v1", "sessions", "turns", "name"}, ""))
-	pattern_SessionService_ListTurns_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "turns"}, ""))
-	pattern_SessionService_ListEvents_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "events"}, ""))
-	pattern_SessionService_StreamEvents_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "events"}, "stream"))
-	pattern_SessionService_ListMessages_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "messages"}, ""))
-	pattern_SessionService_InterruptSession_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, "interrupt"))
-	pattern_SessionService_ResolveApproval_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "approvals"}, "resolve"))
-	pattern_SessionService_ListApprovals_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "approvals"}, ""))
-	pattern_SessionService_AnswerQuestion_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "questions"}, "answer"))
-	pattern_SessionService_SubmitToolResult_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "toolResults"}, ""))
-	pattern_SessionService_ForkSession_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, "fork"))
-	pattern_SessionService_CompactSession_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, "compact"))
-	pattern_SessionService_SearchMessages_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "messages"}, "search"))
-	pattern_SessionService_Converse_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "sessions"}, "converse"))
+	pattern_SessionService_CreateSession_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "sessions"}, ""))
+	pattern_SessionService_GetSession_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, ""))
+	pattern_SessionService_ListSessions_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "sessions"}, ""))
+	pattern_SessionService_UpdateSession_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, ""))
+	pattern_SessionService_ArchiveSession_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, "archive"))
+	pattern_SessionService_DeleteSession_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, ""))
+	pattern_SessionService_CreateTurn_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "turns"}, ""))
+	pattern_SessionService_RunTurn_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "turns"}, "stream"))
+	pattern_SessionService_GetTurn_0           = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3}, []string{"v1", "sessions", "turns", "name"}, ""))
+	pattern_SessionService_ListTurns_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "turns"}, ""))
+	pattern_SessionService_ListEvents_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "events"}, ""))
+	pattern_SessionService_StreamEvents_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "events"}, "stream"))
+	pattern_SessionService_ListMessages_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "messages"}, ""))
+	pattern_SessionService_InterruptSession_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, "interrupt"))
+	pattern_SessionService_SetPermissionMode_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, "setPermissionMode"))
+	pattern_SessionService_ResolveApproval_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "approvals"}, "resolve"))
+	pattern_SessionService_ListApprovals_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "approvals"}, ""))
+	pattern_SessionService_AnswerQuestion_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "questions"}, "answer"))
+	pattern_SessionService_SubmitToolResult_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "sessions", "parent", "toolResults"}, ""))
+	pattern_SessionService_ForkSession_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, "fork"))
+	pattern_SessionService_CompactSession_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "sessions", "name"}, "compact"))
+	pattern_SessionService_SearchMessages_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "messages"}, "search"))
+	pattern_SessionService_Converse_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "sessions"}, "converse"))
 )
 
 var (
-	forward_SessionService_CreateSession_0    = runtime.ForwardResponseMessage
-	forward_SessionService_GetSession_0       = runtime.ForwardResponseMessage
-	forward_SessionService_ListSessions_0     = runtime.ForwardResponseMessage
-	forward_SessionService_UpdateSession_0    = runtime.ForwardResponseMessage
-	forward_SessionService_ArchiveSession_0   = runtime.ForwardResponseMessage
-	forward_SessionService_DeleteSession_0    = runtime.ForwardResponseMessage
-	forward_SessionService_CreateTurn_0       = runtime.ForwardResponseMessage
-	forward_SessionService_RunTurn_0          = runtime.ForwardResponseStream
-	forward_SessionService_GetTurn_0          = runtime.ForwardResponseMessage
-	forward_SessionService_ListTurns_0        = runtime.ForwardResponseMessage
-	forward_SessionService_ListEvents_0       = runtime.ForwardResponseMessage
-	forward_SessionService_StreamEvents_0     = runtime.ForwardResponseStream
-	forward_SessionService_ListMessages_0     = runtime.ForwardResponseMessage
-	forward_SessionService_InterruptSession_0 = runtime.ForwardResponseMessage
-	forward_SessionService_ResolveApproval_0  = runtime.ForwardResponseMessage
-	forward_SessionService_ListApprovals_0    = runtime.ForwardResponseMessage
-	forward_SessionService_AnswerQuestion_0   = runtime.ForwardResponseMessage
-	forward_SessionService_SubmitToolResult_0 = runtime.ForwardResponseMessage
-	forward_SessionService_ForkSession_0      = runtime.ForwardResponseMessage
-	forward_SessionService_CompactSession_0   = runtime.ForwardResponseMessage
-	forward_SessionService_SearchMessages_0   = runtime.ForwardResponseMessage
-	forward_SessionService_Converse_0         = runtime.ForwardResponseStream
+	forward_SessionService_CreateSession_0     = runtime.ForwardResponseMessage
+	forward_SessionService_GetSession_0        = runtime.ForwardResponseMessage
+	forward_SessionService_ListSessions_0      = runtime.ForwardResponseMessage
+	forward_SessionService_UpdateSession_0     = runtime.ForwardResponseMessage
+	forward_SessionService_ArchiveSession_0    = runtime.ForwardResponseMessage
+	forward_SessionService_DeleteSession_0     = runtime.ForwardResponseMessage
+	forward_SessionService_CreateTurn_0        = runtime.ForwardResponseMessage
+	forward_SessionService_RunTurn_0           = runtime.ForwardResponseStream
+	forward_SessionService_GetTurn_0           = runtime.ForwardResponseMessage
+	forward_SessionService_ListTurns_0         = runtime.ForwardResponseMessage
+	forward_SessionService_ListEvents_0        = runtime.ForwardResponseMessage
+	forward_SessionService_StreamEvents_0      = runtime.ForwardResponseStream
+	forward_SessionService_ListMessages_0      = runtime.ForwardResponseMessage
+	forward_SessionService_InterruptSession_0  = runtime.ForwardResponseMessage
+	forward_SessionService_SetPermissionMode_0 = runtime.ForwardResponseMessage
+	forward_SessionService_ResolveApproval_0   = runtime.ForwardResponseMessage
+	forward_SessionService_ListApprovals_0     = runtime.ForwardResponseMessage
+	forward_SessionService_AnswerQuestion_0    = runtime.ForwardResponseMessage
+	forward_SessionService_SubmitToolResult_0  = runtime.ForwardResponseMessage
+	forward_SessionService_ForkSession_0       = runtime.ForwardResponseMessage
+	forward_SessionService_CompactSession_0    = runtime.ForwardResponseMessage
+	forward_SessionService_SearchMessages_0    = runtime.ForwardResponseMessage
+	forward_SessionService_Converse_0          = runtime.ForwardResponseStream
 )

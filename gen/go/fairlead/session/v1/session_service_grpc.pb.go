@@ -19,30 +19,31 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SessionService_CreateSession_FullMethodName    = "/fairlead.session.v1.SessionService/CreateSession"
-	SessionService_GetSession_FullMethodName       = "/fairlead.session.v1.SessionService/GetSession"
-	SessionService_ListSessions_FullMethodName     = "/fairlead.session.v1.SessionService/ListSessions"
-	SessionService_UpdateSession_FullMethodName    = "/fairlead.session.v1.SessionService/UpdateSession"
-	SessionService_ArchiveSession_FullMethodName   = "/fairlead.session.v1.SessionService/ArchiveSession"
-	SessionService_DeleteSession_FullMethodName    = "/fairlead.session.v1.SessionService/DeleteSession"
-	SessionService_CreateTurn_FullMethodName       = "/fairlead.session.v1.SessionService/CreateTurn"
-	SessionService_RunTurn_FullMethodName          = "/fairlead.session.v1.SessionService/RunTurn"
-	SessionService_GetTurn_FullMethodName          = "/fairlead.session.v1.SessionService/GetTurn"
-	SessionService_ListTurns_FullMethodName        = "/fairlead.session.v1.SessionService/ListTurns"
-	SessionService_ListEvents_FullMethodName       = "/fairlead.session.v1.SessionService/ListEvents"
-	SessionService_StreamEvents_FullMethodName     = "/fairlead.session.v1.SessionService/StreamEvents"
-	SessionService_ListMessages_FullMethodName     = "/fairlead.session.v1.SessionService/ListMessages"
-	SessionService_InterruptSession_FullMethodName = "/fairlead.session.v1.SessionService/InterruptSession"
-	SessionService_ResolveApproval_FullMethodName  = "/fairlead.session.v1.SessionService/ResolveApproval"
-	SessionService_ListApprovals_FullMethodName    = "/fairlead.session.v1.SessionService/ListApprovals"
-	SessionService_AnswerQuestion_FullMethodName   = "/fairlead.session.v1.SessionService/AnswerQuestion"
-	SessionService_SubmitToolResult_FullMethodName = "/fairlead.session.v1.SessionService/SubmitToolResult"
-	SessionService_ForkSession_FullMethodName      = "/fairlead.session.v1.SessionService/ForkSession"
-	SessionService_CompactSession_FullMethodName   = "/fairlead.session.v1.SessionService/CompactSession"
-	SessionService_ExportSession_FullMethodName    = "/fairlead.session.v1.SessionService/ExportSession"
-	SessionService_ImportSession_FullMethodName    = "/fairlead.session.v1.SessionService/ImportSession"
-	SessionService_SearchMessages_FullMethodName   = "/fairlead.session.v1.SessionService/SearchMessages"
-	SessionService_Converse_FullMethodName         = "/fairlead.session.v1.SessionService/Converse"
+	SessionService_CreateSession_FullMethodName     = "/fairlead.session.v1.SessionService/CreateSession"
+	SessionService_GetSession_FullMethodName        = "/fairlead.session.v1.SessionService/GetSession"
+	SessionService_ListSessions_FullMethodName      = "/fairlead.session.v1.SessionService/ListSessions"
+	SessionService_UpdateSession_FullMethodName     = "/fairlead.session.v1.SessionService/UpdateSession"
+	SessionService_ArchiveSession_FullMethodName    = "/fairlead.session.v1.SessionService/ArchiveSession"
+	SessionService_DeleteSession_FullMethodName     = "/fairlead.session.v1.SessionService/DeleteSession"
+	SessionService_CreateTurn_FullMethodName        = "/fairlead.session.v1.SessionService/CreateTurn"
+	SessionService_RunTurn_FullMethodName           = "/fairlead.session.v1.SessionService/RunTurn"
+	SessionService_GetTurn_FullMethodName           = "/fairlead.session.v1.SessionService/GetTurn"
+	SessionService_ListTurns_FullMethodName         = "/fairlead.session.v1.SessionService/ListTurns"
+	SessionService_ListEvents_FullMethodName        = "/fairlead.session.v1.SessionService/ListEvents"
+	SessionService_StreamEvents_FullMethodName      = "/fairlead.session.v1.SessionService/StreamEvents"
+	SessionService_ListMessages_FullMethodName      = "/fairlead.session.v1.SessionService/ListMessages"
+	SessionService_InterruptSession_FullMethodName  = "/fairlead.session.v1.SessionService/InterruptSession"
+	SessionService_SetPermissionMode_FullMethodName = "/fairlead.session.v1.SessionService/SetPermissionMode"
+	SessionService_ResolveApproval_FullMethodName   = "/fairlead.session.v1.SessionService/ResolveApproval"
+	SessionService_ListApprovals_FullMethodName     = "/fairlead.session.v1.SessionService/ListApprovals"
+	SessionService_AnswerQuestion_FullMethodName    = "/fairlead.session.v1.SessionService/AnswerQuestion"
+	SessionService_SubmitToolResult_FullMethodName  = "/fairlead.session.v1.SessionService/SubmitToolResult"
+	SessionService_ForkSession_FullMethodName       = "/fairlead.session.v1.SessionService/ForkSession"
+	SessionService_CompactSession_FullMethodName    = "/fairlead.session.v1.SessionService/CompactSession"
+	SessionService_ExportSession_FullMethodName     = "/fairlead.session.v1.SessionService/ExportSession"
+	SessionService_ImportSession_FullMethodName     = "/fairlead.session.v1.SessionService/ImportSession"
+	SessionService_SearchMessages_FullMethodName    = "/fairlead.session.v1.SessionService/SearchMessages"
+	SessionService_Converse_FullMethodName          = "/fairlead.session.v1.SessionService/Converse"
 )
 
 // SessionServiceClient is the client API for SessionService service.
@@ -100,6 +101,11 @@ type SessionServiceClient interface {
 	// InterruptSession stops the active turn, at any moment, and cancels the
 	// queued ones when asked to. With nothing to stop it changes nothing.
 	InterruptSession(ctx context.Context, in *InterruptSessionRequest, opts ...grpc.CallOption) (*InterruptSessionResponse, error)
+	// SetPermissionMode changes the permission mode of the active turn. It holds for each decision from then on, also
+	// about calls of the step that runs; a call that was decided before goes on. What a subagent does keeps to the mode
+	// in which it began: change the mode of its session, too. Without an active turn it is FAILED_PRECONDITION with
+	// reason TURN_NOT_ACTIVE.
+	SetPermissionMode(ctx context.Context, in *SetPermissionModeRequest, opts ...grpc.CallOption) (*SetPermissionModeResponse, error)
 	// ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
 	// with reason CALL_ANSWERED, and the same answer again, from any user, succeeds and changes nothing. An answer
 	// that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
@@ -308,6 +314,16 @@ func (c *sessionServiceClient) InterruptSession(ctx context.Context, in *Interru
 	return out, nil
 }
 
+func (c *sessionServiceClient) SetPermissionMode(ctx context.Context, in *SetPermissionModeRequest, opts ...grpc.CallOption) (*SetPermissionModeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetPermissionModeResponse)
+	err := c.cc.Invoke(ctx, SessionService_SetPermissionMode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *sessionServiceClient) ResolveApproval(ctx context.Context, in *ResolveApprovalRequest, opts ...grpc.CallOption) (*ResolveApprovalResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResolveApprovalResponse)
@@ -478,6 +494,11 @@ type SessionServiceServer interface {
 	// InterruptSession stops the active turn, at any moment, and cancels the
 	// queued ones when asked to. With nothing to stop it changes nothing.
 	InterruptSession(context.Context, *InterruptSessionRequest) (*InterruptSessionResponse, error)
+	// SetPermissionMode changes the permission mode of the active turn. It holds for each decision from then on, also
+	// about calls of the step that runs; a call that was decided before goes on. What a subagent does keeps to the mode
+	// in which it began: change the mode of its session, too. Without an active turn it is FAILED_PRECONDITION with
+	// reason TURN_NOT_ACTIVE.
+	SetPermissionMode(context.Context, *SetPermissionModeRequest) (*SetPermissionModeResponse, error)
 	// ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
 	// with reason CALL_ANSWERED, and the same answer again, from any user, succeeds and changes nothing. An answer
 	// that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
@@ -569,6 +590,9 @@ func (UnimplementedSessionServiceServer) ListMessages(context.Context, *ListMess
 }
 func (UnimplementedSessionServiceServer) InterruptSession(context.Context, *InterruptSessionRequest) (*InterruptSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method InterruptSession not implemented")
+}
+func (UnimplementedSessionServiceServer) SetPermissionMode(context.Context, *SetPermissionModeRequest) (*SetPermissionModeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetPermissionMode not implemented")
 }
 func (UnimplementedSessionServiceServer) ResolveApproval(context.Context, *ResolveApprovalRequest) (*ResolveApprovalResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResolveApproval not implemented")
@@ -859,6 +883,24 @@ func _SessionService_InterruptSession_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SessionService_SetPermissionMode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetPermissionModeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).SetPermissionMode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_SetPermissionMode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).SetPermissionMode(ctx, req.(*SetPermissionModeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SessionService_ResolveApproval_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ResolveApprovalRequest)
 	if err := dec(in); err != nil {
@@ -1064,6 +1106,10 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "InterruptSession",
 			Handler:    _SessionService_InterruptSession_Handler,
+		},
+		{
+			MethodName: "SetPermissionMode",
+			Handler:    _SessionService_SetPermissionMode_Handler,
 		},
 		{
 			MethodName: "ResolveApproval",

@@ -346,6 +346,24 @@ class InterruptSessionResponse(_message.Message):
     turn: str
     def __init__(self, turn: _Optional[str] = ...) -> None: ...
 
+class SetPermissionModeRequest(_message.Message):
+    __slots__ = ("name", "permission_mode", "turn", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PERMISSION_MODE_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    permission_mode: _permission_pb2.PermissionMode
+    turn: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., permission_mode: _Optional[_Union[_permission_pb2.PermissionMode, str]] = ..., turn: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SetPermissionModeResponse(_message.Message):
+    __slots__ = ("turn",)
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    turn: str
+    def __init__(self, turn: _Optional[str] = ...) -> None: ...
+
 class ResolveApprovalRequest(_message.Message):
     __slots__ = ("parent", "call_id", "digest", "approved", "comment", "request_id", "scope", "rule", "updated_arguments_json", "mode")
     PARENT_FIELD_NUMBER: _ClassVar[int]

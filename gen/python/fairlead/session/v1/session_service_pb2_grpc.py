@@ -115,6 +115,11 @@ class SessionServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.InterruptSessionRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.InterruptSessionResponse.FromString,
                 _registered_method=True)
+        self.SetPermissionMode = channel.unary_unary(
+                '/fairlead.session.v1.SessionService/SetPermissionMode',
+                request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SetPermissionModeRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SetPermissionModeResponse.FromString,
+                _registered_method=True)
         self.ResolveApproval = channel.unary_unary(
                 '/fairlead.session.v1.SessionService/ResolveApproval',
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ResolveApprovalRequest.SerializeToString,
@@ -290,6 +295,16 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetPermissionMode(self, request, context):
+        """SetPermissionMode changes the permission mode of the active turn. It holds for each decision from then on, also
+        about calls of the step that runs; a call that was decided before goes on. What a subagent does keeps to the mode
+        in which it began: change the mode of its session, too. Without an active turn it is FAILED_PRECONDITION with
+        reason TURN_NOT_ACTIVE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ResolveApproval(self, request, context):
         """ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
         with reason CALL_ANSWERED, and the same answer again, from any user, succeeds and changes nothing. An answer
@@ -452,6 +467,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.InterruptSession,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.InterruptSessionRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.InterruptSessionResponse.SerializeToString,
+            ),
+            'SetPermissionMode': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetPermissionMode,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SetPermissionModeRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SetPermissionModeResponse.SerializeToString,
             ),
             'ResolveApproval': grpc.unary_unary_rpc_method_handler(
                     servicer.ResolveApproval,
@@ -892,6 +912,33 @@ class SessionService:
             '/fairlead.session.v1.SessionService/InterruptSession',
             fairlead_dot_session_dot_v1_dot_session__service__pb2.InterruptSessionRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_session__service__pb2.InterruptSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetPermissionMode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.SessionService/SetPermissionMode',
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.SetPermissionModeRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.SetPermissionModeResponse.FromString,
             options,
             channel_credentials,
             insecure,

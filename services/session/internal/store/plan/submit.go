@@ -54,6 +54,8 @@ func ForSubmit(s store.Submit, st InboxState) (*Submission, error) {
 		return planTurn(s, st)
 	case store.CommandInterrupt:
 		return planInterrupt(s, st), nil
+	case store.CommandMode:
+		return planMode(s, st)
 	case store.CommandApproval, store.CommandToolResult, store.CommandAnswer:
 		return planAnswer(s, st)
 	case store.CommandExpire:
@@ -126,6 +128,18 @@ func planInterrupt(s store.Submit, st InboxState) *Submission {
 		out.put(st, cmd)
 	}
 	return out
+}
+
+// planMode changes the mode of the turn that is active, or that becomes active when a holder takes the session.
+func planMode(s store.Submit, st InboxState) (*Submission, error) {
+	cmd := s.Command
+	cmd.TurnID = cmp.Or(cmd.TurnID, st.current())
+	if cmd.TurnID == "" || cmd.TurnID != st.current() {
+		return nil, store.ErrTurnNotActive
+	}
+	out := &Submission{Value: cmd.TurnID}
+	out.put(st, cmd)
+	return out, nil
 }
 
 // NeedsInbox reports whether ForSubmit must know the inbox. answered says that the

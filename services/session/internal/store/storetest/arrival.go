@@ -80,6 +80,33 @@ func testArrivals(t *testing.T, open func(t *testing.T) store.Store) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("only the active turn changes its mode", func(t *testing.T) {
+		f := newFixture(t, open)
+		k := f.create(key("s1"))
+		mode := func(turn string) store.Submit {
+			return store.Submit{Key: k, Command: store.Command{Kind: store.CommandMode, TurnID: turn}}
+		}
+		refused := func(turn string) {
+			t.Helper()
+			if _, err := f.Submit(f.ctx(), mode(turn)); !errors.Is(err, store.ErrTurnNotActive) {
+				t.Errorf("the mode of %q: %v", turn, err)
+			}
+		}
+		refused("")
+		f.submitTurn(k, "active")
+		f.submitTurn(k, "queued")
+		l := f.claim(k)
+		f.commit(start(l, "active", f.inbox(l)[0]))
+		refused("queued")
+		for _, turn := range []string{"", "active"} {
+			if a, err := f.Submit(f.ctx(), mode(turn)); err != nil || a.Value != "active" {
+				t.Errorf("the mode of %q: %+v, %v", turn, a, err)
+			}
+		}
+		if got := f.inbox(l); len(got) != 3 || got[1].TurnID != "active" || got[2].TurnID != "active" {
+			t.Errorf("the inbox has %+v", got)
+		}
+	})
 	t.Run("the messages of a new session are one path", func(t *testing.T) {
 		f := newFixture(t, open)
 		n := newSession(key("s1"))

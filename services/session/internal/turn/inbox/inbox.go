@@ -70,9 +70,9 @@ func stopsTurn(c store.Command) bool {
 	return c.Kind == store.CommandInterrupt || c.Kind == store.CommandRollback
 }
 
-// Watch calls interrupt with the turn of each interrupt in the inbox, whenever the inbox was
-// woken, until ctx ends. It consumes nothing.
-func (b *Inbox) Watch(ctx context.Context, s *state.Session, interrupt func(turn string)) {
+// Watch looks at the inbox whenever it was woken, until ctx ends: it calls interrupt for a command that stops the turn,
+// and tells the turn of another permission mode. It consumes nothing.
+func (b *Inbox) Watch(ctx context.Context, s *state.Session, t *state.Turn, interrupt func()) {
 	retry := time.NewTimer(backoff)
 	retry.Stop()
 	defer retry.Stop()
@@ -92,8 +92,14 @@ func (b *Inbox) Watch(ctx context.Context, s *state.Session, interrupt func(turn
 			continue
 		}
 		for _, c := range commands {
-			if stopsTurn(c) {
-				interrupt(c.TurnID)
+			switch {
+			case c.TurnID != t.ID:
+			case stopsTurn(c):
+				interrupt()
+			case c.Kind == store.CommandMode:
+				if mode, err := modeOf(c); err == nil { // the loop reports the error
+					t.AnnounceMode(c.ID, mode)
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -79,20 +81,60 @@ func inInbox(all ...store.Command) func(*turntest.Fixture, *Inbox) {
 func TestAnInterruptIsSeenWhenTheInboxIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, b := turntest.New(t, agent.Spec{}), New()
-		seen := make(chan string, 10)
-		go b.Watch(t.Context(), f.Session, func(turn string) { seen <- turn })
-		f.Store.Commands = []store.Command{{ID: 1, Kind: store.CommandTurn, TurnID: "t2"}, {ID: 2, Kind: store.CommandRollback, TurnID: "t1"}}
+		seen := make(chan bool, 10)
+		turn := f.Active
+		go b.Watch(t.Context(), f.Session, turn, func() { seen <- true })
+		mode := func(id int64, turn string, mode commonv1.PermissionMode) store.Command {
+			c := command(t, &sessionv1.SetPermissionModeRequest{PermissionMode: mode})
+			c.ID, c.Kind, c.TurnID = id, store.CommandMode, turn
+			return c
+		}
+		f.Store.Commands = []store.Command{
+			{ID: 1, Kind: store.CommandTurn, TurnID: "t2"}, {ID: 2, Kind: store.CommandRollback, TurnID: "t2"},
+			mode(3, "t1", edits), mode(4, "t1", plan), mode(5, "t2", edits),
+		}
 		synctest.Wait()
-		if len(seen) != 0 {
-			t.Error("seen before it was woken")
+		if f.Mode() != 0 {
+			t.Error("the mode changed before the inbox was woken")
 		}
 		b.Wake()
+		synctest.Wait()
+		if len(seen) != 0 || f.Mode() != plan {
+			t.Errorf("%d interrupts, mode %s", len(seen), f.Mode())
+		}
+		for _, c := range f.Store.Commands[2:] {
+			if err := TakeMode(f.Scope, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.Wake() // what was taken is in the inbox still
+		synctest.Wait()
+		f.Active.Run.Mode = edits // as after an approved plan
+		if f.Mode() != edits {
+			t.Errorf("a command that was taken counts again: the mode is %s", f.Mode())
+		}
+		var events []string
+		for _, w := range f.Writes() {
+			for _, e := range w.Events {
+				events = append(events, fmt.Sprint(e.GetPermissionModeChanged().GetBefore(), " ", e.GetPermissionModeChanged().GetMode(), " ", e.GetPermissionModeChanged().GetUser()))
+			}
+		}
+		if want := []string{"PERMISSION_MODE_DEFAULT PERMISSION_MODE_ACCEPT_EDITS ben", "PERMISSION_MODE_ACCEPT_EDITS PERMISSION_MODE_PLAN ben"}; !slices.Equal(events, want) {
+			t.Errorf("the log has %q", events)
+		}
+		f.Store.Commands = []store.Command{{ID: 6, Kind: store.CommandInterrupt, TurnID: "t1"}}
 		b.Wake()
-		if got := <-seen; got != "t1" {
-			t.Errorf("turn %s is interrupted", got)
+		synctest.Wait()
+		if len(seen) != 1 {
+			t.Errorf("%d interrupts", len(seen))
 		}
 	})
 }
+
+const (
+	edits = commonv1.PermissionMode_PERMISSION_MODE_ACCEPT_EDITS
+	plan  = commonv1.PermissionMode_PERMISSION_MODE_PLAN
+)
 
 func command(t *testing.T, m proto.Message) store.Command {
 	t.Helper()

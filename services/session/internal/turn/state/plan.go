@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -15,14 +14,6 @@ import (
 const PlanTool = "ExitPlanMode"
 
 const planning = commonv1.PermissionMode_PERMISSION_MODE_PLAN
-
-// Mode returns the permission mode of the active turn.
-func (s *Session) Mode() commonv1.PermissionMode {
-	if s.Active == nil {
-		return commonv1.PermissionMode_PERMISSION_MODE_UNSPECIFIED
-	}
-	return cmp.Or(s.Active.Run.Mode, s.options().GetPermissionMode())
-}
 
 // Plans reports whether the active turn has the tool that shows the plan. It keeps it after the plan is approved, so
 // that the beginning of each request to the model stays the same. A subagent has no plan of its own.
@@ -59,13 +50,4 @@ func (t *Turn) PlanAnswer(u *sessionv1.ToolUse) (Answer, bool) {
 func planDigest(u *sessionv1.ToolUse) string {
 	sum := sha256.Sum256([]byte("plan\x00" + u.CallId + "\x00" + u.ArgumentsJson))
 	return hex.EncodeToString(sum[:])
-}
-
-// ChangeMode lets the active turn go on in another permission mode, and returns the event of it.
-func ChangeMode(s *Session, mode commonv1.PermissionMode, user, call string) *sessionv1.Event {
-	before := s.Mode()
-	s.Active.Run.Mode = mode
-	return s.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_PermissionModeChanged{PermissionModeChanged: &sessionv1.PermissionModeChanged{
-		Mode: mode, Before: before, User: user, CallId: call,
-	}}})
 }

@@ -169,6 +169,8 @@ type Turn struct {
 	Stopped bool      // an interrupt or a rollback was received
 	Undo    bool      // a rollback was received
 	Client  map[string]*sessionv1.ClientTool
+
+	announced announced
 }
 
 // NewTurn reads a turn from its row.
