@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/attached"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/claudecode"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
@@ -111,6 +112,7 @@ type JobsConfig struct {
 // Runtimes configures what drives turns besides the session service itself.
 type Runtimes struct {
 	ClaudeCode claudecode.Config `key:"claude-code"`
+	Attached   attached.Config   `key:"attached"`
 }
 
 // Defaults returns the default configuration.
@@ -126,7 +128,7 @@ func Defaults() Config {
 		},
 		WorkersConfig: WorkersConfig{
 			LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
-			MaxSubagents: 10, SubagentDepth: 2, PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour, Runtimes: Runtimes{ClaudeCode: claudecode.Defaults()},
+			MaxSubagents: 10, SubagentDepth: 2, PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour, Runtimes: Runtimes{ClaudeCode: claudecode.Defaults(), Attached: attached.Defaults()},
 		},
 		JobsConfig: JobsConfig{JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute},
 		Webhooks:   webhook.Defaults(), Files: blob.Defaults(), Skills: skill.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
@@ -191,6 +193,9 @@ func (c Config) Validate() error {
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
 	if err := c.Runtimes.ClaudeCode.Validate(); err != nil {
 		faults = append(faults, fmt.Errorf("runtimes.claude-code: %w", err))
+	}
+	if err := c.Runtimes.Attached.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("runtimes.attached: %w", err))
 	}
 	if err := c.Skills.Validate(); err != nil {
 		faults = append(faults, err)

@@ -198,7 +198,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 				return s.server.FindAgent(ctx, tenant, name)
 			},
 		},
-		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL, Runtimes: s.openRuntimes(c.Runtimes, d.Log),
+		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL, Runtimes: s.openRuntimes(c.Runtimes, replica, d.Log),
 	}, followers, d.Log)
 	s.proxy = modelproxy.New(modelproxy.Config{
 		Models: s.models, Ledger: s.store, Budgets: c.Budgets, Metrics: metrics, Tracer: otel.Tracer(scope), Idle: c.Models.IdleTimeout, Log: d.Log,
@@ -214,7 +214,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		},
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try,
-		ModelNames: server.ModelNames{Catalog: s.models, ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name, Runtimes: func() []*sessionv1.RuntimeCapabilities { return s.runtimes(agents) }},
+		ModelNames: server.ModelNames{Catalog: s.models, ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name, Runtimes: func(ctx context.Context) []*sessionv1.RuntimeCapabilities { return s.runtimes(ctx, agents) }},
 		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL, Skills: s.skills},
@@ -283,6 +283,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterAuditServiceServer(r, s.server.AuditService())
 	sessionv1.RegisterSessionToolServiceServer(r, s.server.SessionToolService())
 	sessionv1.RegisterModelProxyServiceServer(r, s.server.ModelProxyService(s.proxy))
+	sessionv1.RegisterRuntimeServiceServer(r, server.RuntimeService(s.attached))
 }
 
 // RegisterPeer registers the services for operators, and for services that
@@ -317,6 +318,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.jobs.Run(ctx) })
 	g.Go(func() error { return s.nodes.Run(ctx) })
 	g.Go(func() error { return s.agents.run(ctx) })
+	g.Go(func() error { return s.attached.Run(ctx) })
 	g.Go(func() error { return s.keys.Run(ctx) })
 	g.Go(func() error { return s.recorder.Run(ctx) })
 	g.Go(func() error {
@@ -332,6 +334,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) Drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.stopGrace)
 	defer cancel()
+	s.attached.Drain()
 	var jobs sync.WaitGroup
 	jobs.Go(func() { s.jobs.Drain(ctx) })
 	s.dispatcher.Drain(ctx)
@@ -357,6 +360,7 @@ func (s *Service) DefaultModel() string { return s.models.Default().Name }
 // Close closes the store.
 func (s *Service) Close() error {
 	s.closeRuntimes()
+	s.attached.Close()
 	s.server.Close()
 	s.proxy.Close()
 	s.webhooks.Close()

@@ -33,6 +33,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+	"github.com/fairlead/fairlead/services/session/internal/turn/step"
 )
 
 // Config is the operator's.
@@ -84,34 +85,34 @@ func (r *Runtime) Close() { r.pool.close() }
 const maxTries = 3
 
 // Compose implements step.Runtime.
-func (r *Runtime) Compose(sc state.Scope, res state.Resolved, request model.Request) (model.Request, state.Outcome, error) {
+func (r *Runtime) Compose(sc state.Scope, _ state.Resolved, request model.Request) (step.Next, state.Outcome, error) {
 	v := newView(request)
 	for tries := 1; ; tries++ {
 		composed, err := r.compose(sc, v)
 		if err == nil {
-			return composed, state.Outcome{}, nil
+			return step.Next{Request: composed}, state.Outcome{}, nil
 		}
 		var unusable *UnusableError
 		switch {
 		case sc.Log.Err() != nil:
-			return model.Request{}, state.Outcome{}, sc.Log.Err()
+			return step.Next{}, state.Outcome{}, sc.Log.Err()
 		case sc.WorkerErr() != nil:
-			return model.Request{}, state.Outcome{}, sc.WorkerErr()
+			return step.Next{}, state.Outcome{}, sc.WorkerErr()
 		case sc.Ended():
-			return model.Request{}, state.Stopped(), nil
+			return step.Next{}, state.Stopped(), nil
 		case errors.As(err, &unusable):
 			r.pool.setUnusable(unusable.Why)
-			return model.Request{}, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE, fmt.Sprintf(
+			return step.Next{}, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE, fmt.Sprintf(
 				"The agent's runtime %s cannot be used: %s. Ask the operator to check session.runtimes.%s.program, or use an agent with the runtime %s.",
 				agent.ClaudeCodeCLI, unusable.Why, agent.ClaudeCodeCLI, agent.Native)), nil
 		case tries == maxTries:
-			return model.Request{}, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_FAILED, fmt.Sprintf(
+			return step.Next{}, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_FAILED, fmt.Sprintf(
 				"The Claude Code CLI failed %d times in a row: %v. The conversation is kept; send the message again, or use an agent with the runtime %s.", tries, err, agent.Native)), nil
 		}
 		sc.Logger.WarnContext(sc, "the Claude Code CLI failed", "session", sc.Lease.Session, "turn", sc.Active.ID, "error", err)
 		warning := sc.StepEvent(state.Warning("RUNTIME_RESTARTED", fmt.Sprintf("The Claude Code CLI failed: %v. It is started again with the conversation so far.", err)))
 		if err := sc.Append(store.Write{Events: []*sessionv1.Event{warning}}); err != nil {
-			return model.Request{}, state.Outcome{}, err
+			return step.Next{}, state.Outcome{}, err
 		}
 	}
 }
@@ -140,6 +141,9 @@ func (r *Runtime) compose(sc state.Scope, v *view) (_ model.Request, err error) 
 	r.pool.put(sc.Lease.Key, c)
 	return composed, nil
 }
+
+// Leave implements step.Runtime. The CLI waits for the session's next turn.
+func (r *Runtime) Leave(state.Scope) {}
 
 // Answer implements step.Runtime.
 func (r *Runtime) Answer(sc state.Scope, resp *model.Response) {

@@ -144,9 +144,10 @@ func (f *fixture) ask(t *testing.T) model.Request {
 
 func (f *fixture) try(t *testing.T) (model.Request, state.Outcome, error) {
 	t.Helper()
-	return f.Compose(f.Scope, turntest.Model(nil), model.Request{
+	next, out, err := f.Compose(f.Scope, turntest.Model(nil), model.Request{
 		Model: "m", System: "You are a $careful agent.", Messages: f.View(f.Path), Tools: f.tools, MaxOutputTokens: 100, Step: int(f.Active.Step()),
 	})
+	return next.Request, out, err
 }
 
 // answer gives the runtime an answer, and commits it as the session does.

@@ -197,7 +197,7 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease, depth int) {
 	if d.draining { // the drain began during the claim
 		d.mu.Unlock()
 		cancel(nil)
-		d.release(ctx, l)
+		d.release(ctx, l, "")
 		return
 	}
 	if old := d.held[l.Key]; old != nil {
@@ -234,14 +234,17 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease, depth int) {
 // session is abandoned instead.
 func (d *Dispatcher) failed(ctx context.Context, h *heldLease, err error) {
 	l := h.lease
+	var passed *turn.PassOnError
 	switch {
 	case errors.Is(err, store.ErrStaleEpoch) || errors.Is(context.Cause(ctx), store.ErrStaleEpoch):
 		d.log.InfoContext(ctx, "another replica holds the session now", "session", l.Session, "tenant", l.Tenant)
+	case errors.As(err, &passed):
+		d.release(ctx, l, passed.Replica)
 	case errors.Is(err, turn.ErrHandOver) || ctx.Err() != nil:
-		d.release(ctx, l)
+		d.release(ctx, l, "")
 	case errors.Is(err, store.ErrUnavailable):
 		d.log.WarnContext(ctx, "the database cannot be reached; the session resumes when it is back", "session", l.Session, "tenant", l.Tenant, "error", err)
-		d.release(ctx, l)
+		d.release(ctx, l, "")
 	case errors.Is(err, turn.ErrUnknownCommand):
 		d.log.WarnContext(ctx, "the session needs a newer version; leaving it to another replica", "session", l.Session, "tenant", l.Tenant, "error", err)
 		d.leave(ctx, l)
@@ -271,12 +274,12 @@ func (d *Dispatcher) leave(ctx context.Context, l store.Lease) {
 	case <-pause.C:
 	case <-ctx.Done():
 	}
-	d.release(ctx, l)
+	d.release(ctx, l, "")
 }
 
 // release releases a lease, and retries for a while if the database is away. A lease that cannot be released
-// expires.
-func (d *Dispatcher) release(ctx context.Context, l store.Lease) {
+// expires. to, if not empty, is the replica that goes on.
+func (d *Dispatcher) release(ctx context.Context, l store.Lease, to string) {
 	patience := d.config.LeaseTTL
 	if ctx.Err() != nil { // the server stops and waits
 		patience = min(patience, releaseTimeout)
@@ -284,7 +287,7 @@ func (d *Dispatcher) release(ctx context.Context, l store.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	for {
-		err := d.deps.Store.Release(ctx, l)
+		err := d.giveUp(ctx, l, to)
 		if err == nil || errors.Is(err, store.ErrStaleEpoch) {
 			return
 		}
@@ -297,6 +300,16 @@ func (d *Dispatcher) release(ctx context.Context, l store.Lease) {
 			return
 		}
 	}
+}
+
+// passWithin is how long a session that was passed on waits for its replica. Then any replica goes on.
+const passWithin = 3 * time.Second
+
+func (d *Dispatcher) giveUp(ctx context.Context, l store.Lease, to string) error {
+	if to == "" {
+		return d.deps.Store.Release(ctx, l)
+	}
+	return d.deps.Store.PassOn(ctx, l, to, passWithin)
 }
 
 // renewAll extends all leases, several times within their life.

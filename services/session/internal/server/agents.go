@@ -133,7 +133,7 @@ const capabilitiesTimeout = 5 * time.Second
 func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapabilitiesRequest) (*sessionv1.GetCapabilitiesResponse, error) {
 	resp := &sessionv1.GetCapabilitiesResponse{Version: a.s.Version, Models: a.s.Models, DefaultModel: a.s.DefaultModel}
 	if a.s.Runtimes != nil {
-		resp.Runtimes = a.s.Runtimes()
+		resp.Runtimes = a.s.Runtimes(ctx)
 	}
 	for _, e := range a.s.Catalog.All() {
 		if warning := a.s.Catalog.Warning(e); e.Unusable != "" || warning != "" {

@@ -51,8 +51,8 @@ type ModelNames struct {
 	// Models lists the configured models; DefaultModel is the default agent's.
 	Models       []string
 	DefaultModel string
-	// Runtimes says which runtimes agents can have; may be nil.
-	Runtimes func() []*sessionv1.RuntimeCapabilities
+	// Runtimes says which runtimes agents of the caller's tenant can have; may be nil.
+	Runtimes func(ctx context.Context) []*sessionv1.RuntimeCapabilities
 }
 
 // Config is the server's configuration and dependencies.

@@ -244,6 +244,7 @@ const (
 type Store interface {
 	Agents
 	Approvals
+	Attachments
 	SessionChanges
 	Schedules
 	Triggers
@@ -364,6 +365,8 @@ type Store interface {
 	// claimers are woken. A claim that ends so does not count in Claims: the turn did not
 	// end it. Releasing a lost lease changes nothing.
 	Release(ctx context.Context, l Lease) error
+	// PassOn is Release for one claimer: until the TTL ends, only the replica claims the session.
+	PassOn(ctx context.Context, l Lease, replica string, ttl time.Duration) error
 	// ReleaseIdle returns a lease if the session has no work left (see Claim),
 	// and reports whether it did. ErrStaleEpoch.
 	ReleaseIdle(ctx context.Context, l Lease) (bool, error)

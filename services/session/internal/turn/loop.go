@@ -31,6 +31,7 @@ func (w *Worker) runTurn(sc state.Scope) error {
 		watchers.Wait()
 	}()
 	sc = sc.InTurn(ctx)
+	defer w.stepper.Leave(sc)
 	run, span := w.deps.Telemetry.StartRun(sc)
 	keepTime := func() { watchers.Go(func() { w.spend.Keep(sc, cancel) }) }
 	err := w.startTurn(run, keepTime)
@@ -130,7 +131,7 @@ func (w *Worker) beforeStep(sc state.Scope) (state.Outcome, error) {
 		return state.Outcome{}, w.workspace.Checkpoints.MakeRequested(sc)
 	case w.compactor.Requested():
 		return w.compactor.RunRequestedInTurn(sc)
-	case sc.Spec.RuntimeName() != agent.Native: // it runs in the workspace
+	case sc.Spec.RuntimeName() == agent.ClaudeCodeCLI: // it runs in the workspace
 		return w.runtimeStep(sc)
 	default:
 		if w.tools.InSandbox(sc) {

@@ -96,6 +96,9 @@ func (e *permissionError) Error() string { return e.why }
 // released so that another replica goes on.
 var ErrHandOver = state.ErrHandOver
 
+// PassOnError is ErrHandOver for one replica, which must go on.
+type PassOnError = state.PassOnError
+
 // ErrUnknownCommand says that the inbox holds a command that only a newer version knows, as during an
 // upgrade. The turn is not at fault: the lease must be released so that a replica of that version goes on.
 var ErrUnknownCommand = errors.New("a command of an unknown kind, of a newer version")

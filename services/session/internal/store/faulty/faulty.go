@@ -42,6 +42,7 @@ const (
 	Spend          Method = "Spend"
 	Renew          Method = "Renew"
 	Release        Method = "Release"
+	PassOn         Method = "PassOn"
 	ReleaseIdle    Method = "ReleaseIdle"
 	DeleteIdle     Method = "DeleteIdle"
 	FoldEvents     Method = "FoldEvents"
@@ -75,6 +76,7 @@ type Store struct {
 	audits
 	agents
 	approvals
+	attachments
 	checkpoints
 	files
 	identities
@@ -105,6 +107,7 @@ type (
 	audits      struct{ *injector }
 	agents      struct{ *injector }
 	approvals   struct{ *injector }
+	attachments struct{ *injector }
 	checkpoints struct{ *injector }
 	files       struct{ *injector }
 	identities  struct{ *injector }
@@ -131,7 +134,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, audits{i}, agents{i}, approvals{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, triggers{i}, variables{i}, webhooks{i}}
+	return &Store{i, audits{i}, agents{i}, approvals{i}, attachments{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, triggers{i}, variables{i}, webhooks{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

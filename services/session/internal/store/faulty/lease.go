@@ -62,6 +62,11 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	return just(ctx, s.injector, Release, func() error { return s.inner.Release(ctx, l) })
 }
 
+// PassOn implements store.Store.
+func (s *Store) PassOn(ctx context.Context, l store.Lease, replica string, ttl time.Duration) error {
+	return just(ctx, s.injector, PassOn, func() error { return s.inner.PassOn(ctx, l, replica, ttl) })
+}
+
 // ReleaseIdle implements store.Store.
 func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
 	return do(ctx, s.injector, ReleaseIdle, func() (bool, error) { return s.inner.ReleaseIdle(ctx, l) })

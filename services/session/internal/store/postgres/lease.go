@@ -75,21 +75,21 @@ func claimQuery(c store.Claim) string {
 		with free as (
 			select tenant, session, ready_time, @suspect_at > 0 and claims >= @suspect_at as suspect,
 				row_number() over (partition by @suspect_at > 0 and claims >= @suspect_at order by ready_time, session) as nth
-			from sessions s where runnable and depth = @depth and (lease_until is null or lease_until <= clock_timestamp())` + only(c) + `
+			from sessions s where runnable and depth = @depth and ` + free + only(c) + `
 		), ranked as (
 			select tenant, session, suspect, row_number() over (partition by tenant order by ready_time, session) as place,
 				coalesce((select n from unnest(@held_tenants::text[], @held::bigint[]) as h (tenant, n) where h.tenant = s.tenant), 0) as held
 			from free s where not suspect or nth <= @suspects
 		), picked as (
 			select s.tenant, s.session, r.suspect from sessions s join ranked r using (tenant, session)
-			where s.runnable and (s.lease_until is null or s.lease_until <= clock_timestamp())
+			where s.runnable and ` + free + `
 				and (@tenant_limit = 0 or r.place + r.held <= @tenant_limit)
 			order by r.place, s.ready_time, s.tenant, s.session
 			limit @limit
 			for no key update of s skip locked
 		), claimed as (
 			update sessions s set epoch = s.epoch + 1, claims = s.claims + 1, holder = @holder,
-				lease_until = clock_timestamp() + @ttl::interval,
+				lease_until = clock_timestamp() + @ttl::interval, passed_to = '', passed_until = null,
 				fence_due = s.fence_due or s.lease_until is not null
 			from picked p where s.tenant = p.tenant and s.session = p.session
 			returning s.tenant, s.session, s.epoch, p.suspect, s.fence_due, s.claims
@@ -101,6 +101,9 @@ func claimQuery(c store.Claim) string {
 		)
 		select * from claimed union all select * from skipped`
 }
+
+// free is the condition that a session can be claimed by the claimer.
+const free = "(s.lease_until is null or s.lease_until <= clock_timestamp()) and (s.passed_until is null or s.passed_to = @holder or s.passed_until <= clock_timestamp())"
 
 // only returns the condition that restricts a claim to the sessions that it
 // names.

@@ -23,7 +23,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 		}
 		for _, l := range plan.WithinLimits(found, c) {
 			if err := tx.QueryRow(ctx, `
-				update sessions set epoch = epoch + 1, claims = claims + 1, holder = $1, lease_until = clock_timestamp() + $2,
+				update sessions set epoch = epoch + 1, claims = claims + 1, holder = $1, lease_until = clock_timestamp() + $2, passed_to = '', passed_until = null,
 					fence_due = fence_due or lease_until is not null
 				where tenant = $3 and session = $4 returning epoch, fence_due, claims`,
 				c.Replica, c.TTL, l.Tenant, l.Session).Scan(&l.Epoch, &l.FenceDue, &l.Claims); err != nil {
@@ -45,7 +45,7 @@ func claimable(ctx context.Context, q sqldb.Queryer, c store.Claim) ([]store.Lea
 	if c.TenantLimit > 0 { // some of them may exceed the limit
 		atMost = 0
 	}
-	only, args := "", []any{c.SuspectAt, c.Suspects, sqldb.Limit(atMost), c.Depth}
+	only, args := "", []any{c.SuspectAt, c.Suspects, sqldb.Limit(atMost), c.Depth, c.Replica}
 	for i, k := range c.Only {
 		only += fmt.Sprintf(", ($%d, $%d)", len(args)+1, len(args)+2)
 		if args = append(args, k.Tenant, k.Session); i == len(c.Only)-1 {
@@ -58,7 +58,8 @@ func claimable(ctx context.Context, q sqldb.Queryer, c store.Claim) ([]store.Lea
 		with free as (
 			select tenant, session, ready_time, $1 > 0 and claims >= $1 as suspect,
 				row_number() over (partition by $1 > 0 and claims >= $1 order by ready_time, session) as nth
-			from sessions where runnable = 1 and depth = $4 and (lease_until is null or lease_until <= clock_timestamp())`+only+`
+			from sessions where runnable = 1 and depth = $4 and (lease_until is null or lease_until <= clock_timestamp())
+				and (passed_until is null or passed_to = $5 or passed_until <= clock_timestamp())`+only+`
 		)
 		select tenant, session, suspect from free where not suspect or nth <= $2
 		order by row_number() over (partition by tenant order by ready_time, session), ready_time, tenant, session

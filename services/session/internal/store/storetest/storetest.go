@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"triggers", testTriggers},
 		{"webhooks", testWebhooks},
 		{"places", testPlaces},
+		{"attached runtimes", testAttachments},
 		{"variables", testVariables},
 		{"MCP servers", testMCPServers},
 		{"identities", testIdentities},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
@@ -145,12 +146,20 @@ func (t leases) Fenced(ctx context.Context, l store.Lease) error {
 }
 
 // Release implements store.Store.
-func (t leases) Release(ctx context.Context, l store.Lease) error {
+func (t leases) Release(ctx context.Context, l store.Lease) error { return t.release(ctx, l, "", 0) }
+
+// PassOn implements store.Store.
+func (t leases) PassOn(ctx context.Context, l store.Lease, replica string, ttl time.Duration) error {
+	return t.release(ctx, l, replica, ttl)
+}
+
+func (t leases) release(ctx context.Context, l store.Lease, to string, ttl time.Duration) error {
 	return t.db.Write(ctx, "release session", func(tx Tx) ([]store.Wake, error) {
 		runnable, err := sqldb.Value[bool](tx.QueryRow(ctx, `
-			update sessions set lease_until = null, holder = '', ready_time = clock_timestamp(), claims = greatest(claims - 1, 0)
+			update sessions set lease_until = null, holder = '', ready_time = clock_timestamp(), claims = greatest(claims - 1, 0),
+				passed_to = $4, passed_until = case when $4 = '' then null else clock_timestamp() + $5::interval end
 			where tenant = $1 and session = $2 and epoch = $3 and lease_until is not null
-			returning runnable`, l.Tenant, l.Session, l.Epoch))
+			returning runnable`, l.Tenant, l.Session, l.Epoch, to, ttl))
 		if errors.Is(err, sql.ErrNoRows) || err == nil && !runnable {
 			return nil, nil
 		}

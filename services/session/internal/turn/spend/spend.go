@@ -133,6 +133,11 @@ func (s *Spend) Settle(t *state.Turn, write *store.Write, u *sessionv1.Usage) {
 	settleAs(t, write, store.Settle{Used: store.Amount{Tokens: state.PromptTokens(u) + u.GetOutputTokens(), CostNanoUSD: u.GetCostNanoUsd()}})
 }
 
+// SettleStated ends the current reservation as what a runtime says that it has used, which may be nothing.
+func (s *Spend) SettleStated(t *state.Turn, write *store.Write, u *sessionv1.Usage) {
+	settleAs(t, write, store.Settle{Used: store.Amount{Tokens: state.PromptTokens(u) + u.GetOutputTokens(), CostNanoUSD: u.GetCostNanoUsd()}})
+}
+
 // SettleBroken ends a reservation whose call got no answer, whether of this worker or an earlier
 // one. The actual use is not known and counts as reserved, unless the model is known not to
 // have begun.

@@ -63,3 +63,12 @@ func Interrupted(write store.Write, cause error) Outcome {
 // ErrHandOver says that a worker has stopped between two steps because it was asked to. The lease
 // must be released so that another replica goes on.
 var ErrHandOver = errors.New("stopped between two steps, to hand the session over")
+
+// PassOnError hands a session over to one replica.
+type PassOnError struct{ Replica string }
+
+// Error says to whom.
+func (e *PassOnError) Error() string { return "the session goes on at the replica " + e.Replica }
+
+// Unwrap makes it ErrHandOver.
+func (e *PassOnError) Unwrap() error { return ErrHandOver }

@@ -47,6 +47,9 @@ type Run struct {
 	// Mode is the permission mode of the turn if it is not the one of its options any more.
 	Mode commonv1.PermissionMode `json:"mode,omitempty"`
 
+	// ResumePoint is what the runtime gave with the last committed answer.
+	ResumePoint []byte `json:"resume_point,omitempty"`
+
 	Began   int64 `json:"began,omitempty"` // first number of the current step's last attempt, its calls included
 	unknown unknown
 }

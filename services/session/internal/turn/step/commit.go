@@ -17,8 +17,12 @@ import (
 
 // commitAnswer commits the assistant's message. A message without tool calls ends the turn in
 // the same write.
-func (s *Stepper) commitAnswer(sc state.Scope, r state.Resolved, resp *model.Response) (state.Outcome, error) {
+func (s *Stepper) commitAnswer(sc state.Scope, r state.Resolved, next Next, resp *model.Response) (state.Outcome, error) {
 	t, n := sc.Active, sc.Active.Step()
+	t.Run.ResumePoint = nil
+	if next.ResumePoint != nil {
+		t.Run.ResumePoint = next.ResumePoint()
+	}
 	for i, u := range state.ToolUsesOf(resp.Blocks) {
 		u.CallId, u.ArgumentsJson = state.CallID(t.ID, n, i), schema.Plain(u.ArgumentsJson)
 	}
@@ -32,7 +36,11 @@ func (s *Stepper) commitAnswer(sc state.Scope, r state.Resolved, resp *model.Res
 	}
 	eventlog.AddUsage(t.Proto.Usage, usage)
 	write := store.Write{AddUsage: usage, StepCommitted: true}
-	s.Spend.Settle(t, &write, plausibleUsage(sc, &write, resp))
+	if next.Own != nil {
+		s.Spend.SettleStated(t, &write, usage)
+	} else {
+		s.Spend.Settle(t, &write, plausibleUsage(sc, &write, resp))
+	}
 	if len(resp.Blocks) == 0 {
 		// An assistant message must not be empty; an empty answer ends the turn.
 		resp.Blocks = []*sessionv1.Block{state.TextBlock("(The model gave no answer.)")}

@@ -117,26 +117,26 @@ func (s *Stepper) attempt(sc state.Scope, r state.Resolved, tools []model.Tool) 
 	if !out.GoesOn() {
 		return false, out, nil
 	}
-	request, out, err := runtime.Compose(sc, r, newRequest(sc, r, tools))
+	next, r, out, err := s.compose(sc, runtime, r, newRequest(sc, r, tools))
 	if err != nil || !out.GoesOn() {
 		return false, out, err
 	}
-	limit, out, err := s.Spend.Reserve(sc, r, request)
+	limit, out, err := s.Spend.Reserve(sc, r, next.Request)
 	if err != nil || !out.GoesOn() {
 		return false, out, err
 	}
-	request.MaxOutputTokens = limit
+	next.Request.MaxOutputTokens = limit
 	if err := beginAttempt(sc, r); err != nil {
 		return false, state.Stopped(), unlessStopped(sc, err)
 	}
 	answer := newAnswer(sc, maxAnswerBytes(sc.Active, r))
-	resp, err := s.stream(sc, r, request, answer)
+	resp, err := s.stream(sc, r, next, answer)
 	if failure := sc.Log.Err(); failure != nil {
 		return false, state.Outcome{}, failure
 	}
 	if err == nil {
 		runtime.Answer(sc, resp)
-		out, err := s.commitAnswer(sc, r, resp)
+		out, err := s.commitAnswer(sc, r, next, resp)
 		return false, out, err
 	}
 	if failure := sc.WorkerErr(); failure != nil {
@@ -149,11 +149,14 @@ func (s *Stepper) attempt(sc state.Scope, r state.Resolved, tools []model.Tool) 
 func (s *Stepper) failed(sc state.Scope, r state.Resolved, answer *partialAnswer, err error) (again bool, _ state.Outcome, _ error) {
 	t := sc.Active
 	var failed *model.Error
+	var lost *LostError
 	switch {
 	case errors.Is(err, errAnswerTooLong):
 		return false, outputLimit(answer.keep()), nil
 	case sc.Ended():
 		return false, state.Interrupted(answer.keep(), context.Cause(sc)), nil
+	case errors.As(err, &lost):
+		return true, state.Outcome{}, sc.Append(VoidAttempt(sc.Session)) // Compose warns of it
 	case errors.As(err, &failed) && failed.Retryable() && t.Run.Attempt < lastAttempt(sc, r) && failed.RetryAfter <= maxRetryAfter:
 		if err := s.backoff(sc, failed); err != nil {
 			return false, state.Stopped(), unlessStopped(sc, err)
@@ -270,10 +273,15 @@ func newRequest(sc state.Scope, r state.Resolved, tools []model.Tool) model.Requ
 }
 
 // stream makes the model call.
-func (s *Stepper) stream(sc state.Scope, r state.Resolved, request model.Request, a *partialAnswer) (*model.Response, error) {
+func (s *Stepper) stream(sc state.Scope, r state.Resolved, next Next, a *partialAnswer) (*model.Response, error) {
 	return s.Telemetry.ModelCall(sc, r, sc.Active.Run.Attempt, "", func(sc state.Scope) (*model.Response, error) {
 		s.Spend.ModelAsked()
-		resp, err := r.Model.Stream(sc, request, func(d model.Delta) error { return a.add(sc, d) })
+		resp, err := r.Model.Stream(sc, next.Request, func(d model.Delta) error {
+			if next.Watch != nil {
+				next.Watch(d)
+			}
+			return a.add(sc, d)
+		})
 		s.Spend.ModelAnswered(err)
 		return resp, err
 	})
