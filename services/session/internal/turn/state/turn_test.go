@@ -49,6 +49,7 @@ func ofTomorrow(t *testing.T, typ reflect.Type) any {
 func TestAStateOfANewerVersionIsWrittenBackWithAllThatOnlyThatVersionKnows(t *testing.T) {
 	want := ofTomorrow(t, reflect.TypeFor[Run]()).(map[string]any)
 	delete(want, "finished") // empty bytes are left out
+	delete(want, "resume_point")
 	state, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
