@@ -129,6 +129,8 @@ func TestTheExamplesOfThePageOnSubagents(t *testing.T) {
 	if count(frames, "subagent.started") != 2 || count(frames, "subagent.finished") != 2 || count(frames, "subagent.event") == 0 {
 		t.Errorf("the log is %s", events(frames))
 	}
+	narrowed := made(t, s.call(t, http.MethodPost, "/v1/sessions", `{"agent":"lead","permissions":{"deny":["Task(help*)"]}}`))
+	s.reads(t, narrowed, "Where is the configuration read, and is it tested?", "Task OK", "it is read in main.go", "Task DENIED", "deny Task(help*), a rule of the agent or the session")
 }
 
 func TestTheExamplesOfThePageOnSkills(t *testing.T) {

@@ -47,7 +47,7 @@ func (c modeCommand) Run(ctx context.Context, s stdio) error {
 // explainCommand explains a decision.
 type explainCommand struct {
 	Tool      string   `arg:"" help:"The tool, such as Bash."`
-	Arguments string   `arg:"" optional:"" help:"The arguments as JSON; for Bash the command, for a tool with a path the path."`
+	Arguments string   `arg:"" optional:"" help:"The arguments as JSON; for Bash the command, for a tool with a path the path, for Task the subagent, for Skill the skill."`
 	Profile   string   `default:"full" placeholder:"NAME" help:"The profile that decides: ${default} by default."`
 	Mode      string   `default:"default" enum:"default,accept-edits,plan,bypass" help:"The mode: ${enum}."`
 	Filter    []string `placeholder:"FILE" help:"A YAML file with rules that narrow the profile; may be repeated."`
@@ -61,7 +61,7 @@ func (c explainCommand) arguments() string {
 	if c.Arguments == "" || strings.HasPrefix(strings.TrimSpace(c.Arguments), "{") {
 		return c.Arguments
 	}
-	key := map[string]string{"Bash": "command", "Grep": "path", "Glob": "path", "LS": "path"}[c.Tool]
+	key := map[string]string{"Bash": "command", "Grep": "path", "Glob": "path", "LS": "path", "Task": "subagent_type", "Skill": "skill"}[c.Tool]
 	b, err := json.Marshal(map[string]string{cmp.Or(key, "file_path"): c.Arguments})
 	if err != nil {
 		panic(err) // text always marshals

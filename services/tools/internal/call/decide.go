@@ -15,7 +15,10 @@ import (
 // decide decides on a call by its arguments and, if a rule of the profile covers
 // paths, by the target of its path. The tool then opens exactly that target.
 func (a *attempt) decide(ctx context.Context, decider *permission.Policy, t *tool.Tool, args schema.Arguments) (permission.Decision, error) {
-	q := permission.Request{Tool: a.Tool, ReadOnly: t.ReadOnly, Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path")))}
+	q := permission.Request{
+		Tool: a.Tool, ReadOnly: t.ReadOnly, Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path"))),
+		Name: cmp.Or(args.String("subagent_type"), args.String("skill")),
+	}
 	if r, ok := t.Runner.(tool.Resolver); ok && (decider.AsksWhereItLeads(a.Tool) || a.terms.bindsPath(a.Tool)) {
 		var err error
 		if q.Leads, q.Doubt, err = r.Resolve(ctx, a.call(args), q.Path); err != nil {

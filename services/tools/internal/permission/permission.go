@@ -90,6 +90,8 @@ type Request struct {
 	ReadOnly bool
 	// Command is the command of Bash.
 	Command string
+	// Name is the subagent of Task or the skill of Skill.
+	Name string
 	// Path is the file or directory of a tool that has one, as the model wrote
 	// it, after its escapes are decoded; empty means the workspace.
 	Path string

@@ -361,3 +361,36 @@ func FuzzCommands(f *testing.F) {
 		}
 	})
 }
+
+func TestDecideOnNames(t *testing.T) {
+	some := Rules{Allow: []string{"Task(find*)", "Skill(pdf-forms)"}}
+	but := Rules{Allow: []string{"Task", "Skill"}, Deny: []string{"Task(fixer)"}, Ask: []string{"Skill(pdf-*)"}, Interrupt: []string{"Task(root)"}}
+	for _, c := range []struct {
+		rules      Rules
+		tool, name string
+		want       Decision
+	}{
+		{some, "Task", "finder", Decision{Kind: Allow, Rule: "allow Task(find*)"}},
+		{some, "Task", "fixer", Decision{Kind: Deny, Rule: `no rule of the profile test allows Task of "fixer"`, unruled: true}},
+		{some, "Task", "", Decision{Kind: Deny, Rule: "no rule of the profile test allows Task", unruled: true}},
+		{some, "Skill", "pdf-forms", Decision{Kind: Allow, Rule: "allow Skill(pdf-forms)"}},
+		{some, "Skill", "pdf-forms2", Decision{Kind: Deny, Rule: `no rule of the profile test allows Skill of "pdf-forms2"`, unruled: true}},
+		{some, "Skill", "finder", Decision{Kind: Deny, Rule: `no rule of the profile test allows Skill of "finder"`, unruled: true}},
+		{but, "Task", "finder", Decision{Kind: Allow, Rule: "allow Task"}},
+		{but, "Task", "fixer", Decision{Kind: Deny, Rule: "deny Task(fixer)"}},
+		{but, "Task", "root", Decision{Kind: Deny, Rule: "interrupt Task(root)", Interrupt: true}},
+		{but, "Task", "", Decision{Kind: Deny, Rule: "interrupt Task(root) (cannot be ruled out: the call names nothing)"}},
+		{but, "Skill", "pdf-forms", Decision{Kind: Ask, Rule: "ask Skill(pdf-*)"}},
+		{but, "Skill", "tables", Decision{Kind: Allow, Rule: "allow Skill"}},
+	} {
+		p, q := profile(t, c.rules), Request{Tool: c.tool, Name: c.name}
+		if got := p.Decide(q); got != c.want {
+			t.Errorf("%s of %q: %+v, want %+v", c.tool, c.name, got, c.want)
+		}
+		if c.want.Kind == Ask {
+			if got := p.Suggest(q); strings.Join(got, " ") != "Skill(pdf-forms) Skill" {
+				t.Errorf("suggested are %q", got)
+			}
+		}
+	}
+}

@@ -25,10 +25,11 @@ type world struct {
 var (
 	someRules = []string{
 		"Bash", "Bash(git *)", "Bash(git push *)", "Bash(ls *)", "Bash(rm *)", "Bash(git log | ls)", "Read", "Read(./src/**)", "Read(.env)", "Read(./secret/**)", "Edit", "Edit(./src/**)",
-		"Write", "Write(./a)", "Grep", "Grep(./src)", "TodoWrite", "ExitPlanMode", "mcp__*", "mcp__a", "mcp__a__*", "mcp__a__b", "mcp__b__c", "*",
+		"Write", "Write(./a)", "Grep", "Grep(./src)", "Task", "Task(finder)", "Task(f*)", "Skill", "Skill(tables)", "TodoWrite", "ExitPlanMode", "mcp__*", "mcp__a", "mcp__a__*", "mcp__a__b", "mcp__b__c", "*",
 	}
-	someTools    = []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "LS", "TodoWrite", "ExitPlanMode", "mcp__a__b", "mcp__b__c", "Other"}
+	someTools    = []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "LS", "Task", "Skill", "TodoWrite", "ExitPlanMode", "mcp__a__b", "mcp__b__c", "Other"}
 	someCommands = []string{"git push", "git log | ls", "ls -l; git status", "rm x", "git log; rm x", "$X y", "cat a", "cat a > b", "bash -c 'git push'", "if", "for f in a; do ls $f; done", "git log && ls"}
+	someNames    = []string{"finder", "fixer", "tables", "f*", "helper", ""}
 	somePaths    = []string{"", "a", "src", "src/x", "src/.env", "secret/k", "/etc/passwd", "../x", "b"}
 )
 
@@ -60,7 +61,7 @@ func randomRules(r *rand.Rand) Rules {
 func randomWorld(r *rand.Rand) world {
 	w := world{rules: randomRules(r), filter: randomRules(r), second: randomRules(r), mode: Mode(r.IntN(4))}
 	w.grants = sample(r, someRules[:len(someRules)-6], 3)
-	w.q = Request{Tool: pick(r, someTools), Command: pick(r, someCommands), Path: pick(r, somePaths)}
+	w.q = Request{Tool: pick(r, someTools), Command: pick(r, someCommands), Path: pick(r, somePaths), Name: pick(r, someNames)}
 	if r.IntN(2) == 0 {
 		w.q.Leads = pick(r, somePaths)
 	}

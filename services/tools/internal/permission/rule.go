@@ -12,15 +12,19 @@ import (
 // maxRuleBytes bounds a rule.
 const maxRuleBytes = 4096
 
-// rule is one compiled rule. At most one of command and paths is set; with
-// neither it covers every call of its tools.
+// rule is one compiled rule. At most one of command, paths and named is set; with
+// none it covers every call of its tools.
 type rule struct {
 	text    string
 	tool    string
 	glob    *pattern // for a tool name with wildcards
 	command *pattern
 	paths   *pathPattern
+	named   *pattern // what a call of namingTools names
 }
+
+// namingTools are the tools whose calls name a subagent or a skill.
+var namingTools = []string{"Task", "Skill"}
 
 var toolNamePattern = regexp.MustCompile(`^[A-Za-z*][A-Za-z0-9_*-]*$`)
 
@@ -53,8 +57,11 @@ func parseRule(text string) (rule, error) {
 	case spec == "*":
 	case name == "Bash":
 		r.command, err = commandPattern(spec)
+	case slices.Contains(namingTools, name):
+		p := newPattern(spec)
+		r.named = &p
 	default:
-		err = fmt.Errorf("%s takes no (…): only Bash and the file tools do", name)
+		err = fmt.Errorf("%s takes no (…): only Bash, the file tools, Task and Skill do", name)
 	}
 	return r, err
 }

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -57,6 +58,8 @@ func (s *subject) restricts(r *rule) bool {
 		return s.parsed.opaque != "" || s.parsed.anyMatches(r)
 	case r.paths != nil:
 		return !s.inside || s.covers(r)
+	case r.named != nil:
+		return s.Name == "" || r.named.match(s.Name)
 	default:
 		return true
 	}
@@ -69,6 +72,8 @@ func (s *subject) sure(r *rule) bool {
 		return s.parsed.anyMatches(r)
 	case r.paths != nil:
 		return s.inside
+	case r.named != nil:
+		return s.Name != ""
 	default:
 		return true
 	}
@@ -81,6 +86,8 @@ func (s *subject) reason(r *rule) string {
 		return " (cannot be ruled out: " + s.parsed.opaque + ")"
 	case r.paths != nil && !s.inside:
 		return " (cannot be ruled out: " + s.doubt + ")"
+	case r.named != nil && s.Name == "":
+		return " (cannot be ruled out: the call names nothing)"
 	case r.paths != nil && !r.paths.match(s.path):
 		return fmt.Sprintf(" (the path leads to %q)", clip(s.leads))
 	case r.showsTo(s.Tool):
@@ -136,6 +143,10 @@ func (s *subject) allowedPath(rules []rule) (string, bool) {
 		r := &rules[i]
 		switch {
 		case r.command != nil || !r.covers(s.Tool):
+		case r.named != nil:
+			if s.Name != "" && r.named.match(s.Name) {
+				return r.text, true
+			}
 		case r.paths == nil:
 			return r.text, true
 		case s.inside:
@@ -176,6 +187,8 @@ func (s *subject) missing(rules []rule) string {
 		return fmt.Sprintf("%s on %q, which leads to %q", s.Tool, clip(s.path), clip(s.leads))
 	case byPath:
 		return fmt.Sprintf("%s on %q", s.Tool, clip(s.path))
+	case slices.Contains(namingTools, s.Tool) && s.Name != "":
+		return fmt.Sprintf("%s of %q", s.Tool, clip(s.Name))
 	default:
 		return s.Tool
 	}

@@ -38,6 +38,8 @@ func (p *Policy) candidates(s *subject, q Request) []string {
 			}
 		}
 		return rules
+	case slices.Contains(namingTools, q.Tool) && q.Name != "":
+		return []string{q.Tool + "(" + exactly(q.Name) + ")", q.Tool}
 	case pathTools[q.Tool] == nil:
 		return []string{q.Tool}
 	case s.path == "." || !s.inside || strings.ContainsAny(s.path, "*?"):

@@ -45,7 +45,10 @@ func (s *Profiles) ExplainCall(ctx context.Context, q *toolsv1.ExplainCallReques
 	if err != nil {
 		return nil, outward(err, q.GetName())
 	}
-	request := permission.Request{Tool: q.GetTool(), Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path")))}
+	request := permission.Request{
+		Tool: q.GetTool(), Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path"))),
+		Name: cmp.Or(args.String("subagent_type"), args.String("skill")),
+	}
 	if t, ok := s.tools.Get(q.GetTool()); ok {
 		request.ReadOnly = t.ReadOnly
 	}
