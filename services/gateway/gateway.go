@@ -28,6 +28,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/gateway/internal/rest"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
+	"github.com/fairlead/fairlead/services/gateway/internal/socket"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
@@ -122,7 +123,11 @@ func foreign(c Config, d Deps, streams *limit.Streams) ([]wire.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []wire.Handler{aisdk.New(shared), agui.New(shared, d.Session, d.Tools)}, nil
+	sockets, err := socket.New(shared, c.AllowedOrigins)
+	if err != nil {
+		return nil, err
+	}
+	return []wire.Handler{aisdk.New(shared), agui.New(shared, d.Session, d.Tools), sockets}, nil
 }
 
 // secret returns a secret that is not empty.

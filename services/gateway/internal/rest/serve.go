@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
+	"github.com/fairlead/fairlead/services/gateway/internal/socket"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
 	"github.com/fairlead/fairlead/services/internal/kit/access"
@@ -61,6 +62,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	if _, ok := modelapi.Match(r.URL.Path); ok {
 		modelproxy.Identify(r)
 	}
+	socket.Identify(r)
 	if r.Method != http.MethodOptions && !a.open(r) {
 		ctx, stop, err := a.auth.HTTP(r)
 		if err != nil {
