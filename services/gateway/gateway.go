@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/aisdk"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/managed"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
 	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/gateway/internal/rest"
@@ -127,7 +128,7 @@ func foreign(c Config, d Deps, streams *limit.Streams) ([]wire.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []wire.Handler{aisdk.New(shared), agui.New(shared, d.Session, d.Tools), sockets}, nil
+	return []wire.Handler{aisdk.New(shared), agui.New(shared, d.Session, d.Tools), managed.New(shared, d.Session), sockets}, nil
 }
 
 // secret returns a secret that is not empty.

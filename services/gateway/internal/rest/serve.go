@@ -76,7 +76,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		a.serveWeb(w, r)
 		return
 	}
-	if a.serveTransfer(w, r) || a.serveMCP(w, r) || a.serveModels(w, r) || a.serveWire(w, r) {
+	if a.serveTransfer(w, r) || a.serveMCP(w, r) || a.serveWire(w, r) || a.serveModels(w, r) {
 		return
 	}
 	candidates := a.table.Match(r.URL.Path)
@@ -118,11 +118,11 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		a.web.Refuse(w, r, err)
 		return
 	}
-	if refuseModel(w, r, err) {
-		return
-	}
 	if h, _, _ := a.wireOf(r.URL.Path); h != nil {
 		h.Refuse(w, r, err)
+		return
+	}
+	if refuseModel(w, r, err) {
 		return
 	}
 	a.mcp.Challenge(w, r)

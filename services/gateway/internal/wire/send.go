@@ -25,6 +25,14 @@ type Encoder interface {
 	Ended(dst []byte, why error) []byte
 }
 
+// Losing is an Encoder that may end an answer well although the log cannot be followed any more, such as when the
+// session has been deleted.
+type Losing interface {
+	Encoder
+	// Lost appends what the wire says of the end, with its reason, and reports whether the answer is complete.
+	Lost(dst []byte, why error) (next []byte, complete bool)
+}
+
 // heartbeat is a comment: clients ignore it.
 const heartbeat = ": ping\n\n"
 
@@ -105,6 +113,12 @@ func (a *answer) flush() error {
 func (a *answer) collect(ctx context.Context, e *sessionv1.Event, ok bool) (complete bool, err error) {
 	for {
 		if !ok {
+			if l, able := a.enc.(Losing); able {
+				a.out.Buf, complete = l.Lost(a.out.Buf, a.from.Err())
+			}
+			if complete {
+				return true, nil
+			}
 			return false, a.from.Err()
 		}
 		if a.out.Buf, complete, err = a.enc.Event(a.out.Buf, e); err != nil || complete {

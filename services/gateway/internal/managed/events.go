@@ -1,0 +1,201 @@
+package managed
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+)
+
+// send is an event of a request, after it has been checked: it has its effect and returns the event as answers have it.
+type send func(c *request, key string) (map[string]any, error)
+
+// sendEvents takes the events that a client sends. All are checked before one has an effect.
+func (s *Server) sendEvents(c *request) (any, error) {
+	var in struct {
+		Events []userEvent `json:"events"`
+	}
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if len(in.Events) == 0 {
+		return nil, bad("events", "it is required, and not empty")
+	}
+	x, err := s.session(c)
+	if err != nil {
+		return nil, err
+	}
+	d := sessionDocOf(x)
+	var all []send
+	for i, e := range in.Events {
+		field := fmt.Sprintf("events[%d]", i)
+		do, err := s.prepare(c, x.GetName(), e, field, d.Tools)
+		if e.Type == "user.interrupt" && i+1 < len(in.Events) && in.Events[i+1].Type == "user.message" {
+			do = replaced(x) // by the message, in one step: the session is not idle in between
+		} else if err == nil && i > 0 && in.Events[i-1].Type == "user.interrupt" && e.Type == "user.message" {
+			do, err = s.said(x.GetName(), e, field, d.Tools, sessionv1.OnActive_ON_ACTIVE_INTERRUPT)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, do)
+	}
+	data := []any{}
+	for i, do := range all {
+		event, err := do(c, c.part(i))
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, event)
+	}
+	return map[string]any{"data": data}, nil
+}
+
+// prepare checks an event.
+func (s *Server) prepare(c *request, session string, e userEvent, field string, tools []tool) (send, error) {
+	switch e.Type {
+	case "user.message":
+		return s.said(session, e, field, tools, sessionv1.OnActive_ON_ACTIVE_QUEUE)
+	case "user.interrupt":
+		return func(c *request, key string) (map[string]any, error) {
+			ctx, cancel := s.within(c)
+			defer cancel()
+			stopped, err := s.Sessions.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: session, RequestId: key})
+			if err != nil {
+				return nil, err
+			}
+			id := interruptID(stopped.GetTurn())
+			if stopped.GetTurn() == "" {
+				id = interruptID(key) // nothing was to be stopped
+			}
+			return echo(e.Type, id), nil
+		}, nil
+	case "user.tool_confirmation":
+		return s.confirmation(c, session, e, field)
+	case "user.custom_tool_result":
+		return s.customResult(session, e, field)
+	case "user.tool_result":
+		return nil, bad(field+".type", "user.tool_result is for self-hosted environments, which are not served")
+	case "user.define_outcome":
+		return nil, bad(field+".type", "outcomes are not served")
+	}
+	return nil, bad(field+".type", problem.Excerpt(e.Type)+" is not served; the types are user.message, user.interrupt, user.tool_confirmation and user.custom_tool_result")
+}
+
+// said returns what sends a user's message.
+func (s *Server) said(session string, e userEvent, field string, tools []tool, on sessionv1.OnActive) (send, error) {
+	turn, err := e.message(field, tools)
+	if err != nil {
+		return nil, err
+	}
+	turn.Parent, turn.OnActive = session, on
+	return func(c *request, key string) (map[string]any, error) {
+		ctx, cancel := s.within(c)
+		defer cancel()
+		turn.RequestId = key
+		made, err := s.Sessions.CreateTurn(ctx, turn)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]any{"type": e.Type, "id": messageID(made.GetTurn().GetName()), "processed_at": nil, "content": blocks(turn.GetContent())}, nil
+	}, nil
+}
+
+// replaced answers an interrupt that the message after it brings about.
+func replaced(x *sessionv1.Session) send {
+	return func(_ *request, key string) (map[string]any, error) {
+		id := key // nothing is to be stopped
+		if x.GetActiveTurn() != "" {
+			id = x.GetActiveTurn()
+		}
+		return echo("user.interrupt", interruptID(id)), nil
+	}
+}
+
+// echo returns an event that takes effect when it arrives.
+func echo(kind, id string) map[string]any {
+	return map[string]any{"type": kind, "id": id, "processed_at": stamp(time.Now())}
+}
+
+func (s *Server) confirmation(c *request, session string, e userEvent, field string) (send, error) {
+	call, err := callOf(e.ToolUse, field+".tool_use_id")
+	if err != nil {
+		return nil, err
+	}
+	if e.Result != "allow" && e.Result != "deny" {
+		return nil, bad(field+".result", problem.Excerpt(e.Result)+" is neither allow nor deny")
+	}
+	req := &sessionv1.ResolveApprovalRequest{Parent: session, CallId: call, Approved: e.Result == "allow"}
+	if e.DenyMessage != nil {
+		if req.Approved {
+			return nil, bad(field+".deny_message", "it goes with the result deny alone")
+		}
+		req.Comment = *e.DenyMessage
+	}
+	if req.Digest, err = s.digest(c, session, call, field); err != nil {
+		return nil, err
+	}
+	return func(c *request, key string) (map[string]any, error) {
+		ctx, cancel := s.within(c)
+		defer cancel()
+		req.RequestId = key
+		if _, err := s.Sessions.ResolveApproval(ctx, req); err != nil {
+			return nil, err
+		}
+		out := echo(e.Type, confirmationID(call))
+		out["tool_use_id"], out["result"] = e.ToolUse, e.Result
+		if e.DenyMessage != nil {
+			out["deny_message"] = *e.DenyMessage
+		}
+		return out, nil
+	}, nil
+}
+
+// digest returns the digest of the arguments that a person is asked about. A call's id begins with that of its turn.
+func (s *Server) digest(c *request, session, call, field string) (string, error) {
+	ctx, cancel := s.within(c)
+	defer cancel()
+	turn, _, _ := strings.Cut(call, ".")
+	got, err := s.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: session + "/turns/" + turn})
+	if err != nil {
+		return "", bad(field+".tool_use_id", "no call with this id waits for a confirmation")
+	}
+	req := &sessionv1.ListEventsRequest{Parent: session, AfterSeq: got.GetTurn().GetAfterSeq(), PageSize: 1000}
+	for {
+		events, err := s.Sessions.ListEvents(ctx, req)
+		if err != nil {
+			return "", err
+		}
+		for _, ev := range events.GetEvents() {
+			if a := ev.GetApprovalRequested(); a.GetCallId() == call {
+				return a.GetDigest(), nil
+			}
+		}
+		if req.PageToken = events.GetNextPageToken(); req.PageToken == "" {
+			return "", bad(field+".tool_use_id", "no call with this id waits for a confirmation")
+		}
+	}
+}
+
+func (s *Server) customResult(session string, e userEvent, field string) (send, error) {
+	call, err := callOf(e.CustomToolUse, field+".custom_tool_use_id")
+	if err != nil {
+		return nil, err
+	}
+	content, err := contents(e.Content, field+".content")
+	if err != nil {
+		return nil, err
+	}
+	return func(c *request, key string) (map[string]any, error) {
+		ctx, cancel := s.within(c)
+		defer cancel()
+		if _, err := s.Sessions.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: session, CallId: call, Content: content, IsError: e.IsError, RequestId: key}); err != nil {
+			return nil, err
+		}
+		out := echo(e.Type, resultID(call))
+		out["custom_tool_use_id"], out["content"], out["is_error"] = e.CustomToolUse, blocks(content), e.IsError
+		return out, nil
+	}, nil
+}

@@ -1,0 +1,208 @@
+// Package managed serves the wire of Claude Managed Agents: the agents, environments, sessions and files of Anthropic's
+// API, for its official clients. It keeps nothing: what our resources have no place for is in their metadata.
+package managed
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/headers"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
+)
+
+// Prefix is where clients find the wire: their base URL ends before "/v1".
+const Prefix = "/anthropic"
+
+// Prefixes of ids.
+const (
+	agentPrefix       = "agent_"
+	environmentPrefix = "env_"
+	sessionPrefix     = "sesn_"
+	threadPrefix      = "sthr_"
+	filePrefix        = "file_"
+)
+
+// Server serves the wire. It is safe for concurrent use.
+type Server struct {
+	*wire.Server
+	agents       sessionv1.AgentServiceClient
+	environments sessionv1.EnvironmentServiceClient
+	files        sessionv1.FileServiceClient
+	workspaces   sessionv1.SessionFileServiceClient
+	keys         sessionv1.KeyServiceClient
+	routes       []route
+}
+
+// New returns a Server of the session service behind a connection.
+func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
+	s := &Server{
+		Server: shared, agents: sessionv1.NewAgentServiceClient(session), environments: sessionv1.NewEnvironmentServiceClient(session),
+		files: sessionv1.NewFileServiceClient(session), workspaces: sessionv1.NewSessionFileServiceClient(session), keys: sessionv1.NewKeyServiceClient(session),
+	}
+	s.routes = s.table()
+	return s
+}
+
+// handler answers a request with what it returns as JSON; with nil it has answered itself.
+type handler func(c *request) (any, error)
+
+// route is one path of the wire.
+type route struct {
+	method, template string
+	path             *regexp.Regexp
+	serve            handler
+}
+
+// request is one request.
+type request struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	id   []string // the parts of the path that are ids
+	body []byte
+	key  string // the idempotency key; empty for reads
+}
+
+var parameter = regexp.MustCompile(`\\\{[a-z]+\\\}`)
+
+func on(method, template string, h handler) route {
+	pattern := parameter.ReplaceAllString(regexp.QuoteMeta(Prefix+"/v1"+template), `([^/]+)`)
+	return route{method, Prefix + "/v1" + template, regexp.MustCompile("^" + pattern + "$"), h}
+}
+
+func (s *Server) table() []route {
+	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
+	return []route{
+		on(post, "/agents", s.createAgent), on(get, "/agents", s.listAgents), on(get, "/agents/{agent}", s.getAgent), on(post, "/agents/{agent}", s.updateAgent),
+		on(post, "/agents/{agent}/archive", s.archiveAgent), on(get, "/agents/{agent}/versions", s.listVersions),
+		on(post, "/environments", s.createEnvironment), on(get, "/environments", s.listEnvironments), on(get, "/environments/{environment}", s.getEnvironment),
+		on(post, "/environments/{environment}", s.updateEnvironment), on(remove, "/environments/{environment}", s.deleteEnvironment),
+		on(post, "/environments/{environment}/archive", s.archiveEnvironment),
+		on(post, "/sessions", s.createSession), on(get, "/sessions", s.listSessions), on(get, "/sessions/{session}", s.getSession), on(post, "/sessions/{session}", s.updateSession),
+		on(remove, "/sessions/{session}", s.deleteSession), on(post, "/sessions/{session}/archive", s.archiveSession),
+		on(get, "/sessions/{session}/resources", s.listResources),
+		on(post, "/sessions/{session}/events", s.sendEvents), on(get, "/sessions/{session}/events", s.listEvents), on(get, "/sessions/{session}/events/stream", s.streamEvents),
+		on(get, "/sessions/{session}/threads", s.listThreads), on(get, "/sessions/{session}/threads/{thread}", s.getThread),
+		on(get, "/sessions/{session}/threads/{thread}/events", s.listEvents), on(get, "/sessions/{session}/threads/{thread}/stream", s.streamEvents),
+		on(post, "/files", s.uploadFile), on(get, "/files", s.listFiles), on(get, "/files/{file}", s.getFile), on(get, "/files/{file}/content", s.fileContent), on(remove, "/files/{file}", s.deleteFile),
+	}
+}
+
+// others are resources of the API that are not served.
+var others = regexp.MustCompile(`^/anthropic/v1/(agents|environments|sessions|files|vaults|memory_stores|deployments|deployment_runs|skills|dreams|tunnels|user_profiles)(/.*)?$`)
+
+// Match implements wire.Handler. Paths of the API that are not served are matched, too, so that their errors say so.
+func (s *Server) Match(path string) (pattern string, methods []string) {
+	if !utf8.ValidString(path) { // gRPC cannot transport it
+		return "", nil
+	}
+	for _, rt := range s.routes {
+		if rt.path.MatchString(path) {
+			pattern, methods = rt.template, append(methods, rt.method)
+		}
+	}
+	if pattern == "" && others.MatchString(path) {
+		return Prefix + "/v1/{other}", []string{http.MethodGet, http.MethodPost, http.MethodDelete}
+	}
+	return pattern, methods
+}
+
+// Serve implements wire.Handler.
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
+	if err := s.serve(w, r); err != nil { //nolint:contextcheck // the request has the context
+		s.Refuse(w, r, err)
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Request-Id", w.Header().Get(headers.RequestID))
+	for _, rt := range s.routes {
+		found := rt.path.FindStringSubmatch(r.URL.Path)
+		if found == nil || rt.method != r.Method {
+			continue
+		}
+		c := &request{w: w, r: r, id: found[1:]}
+		if r.Method == http.MethodPost && !strings.HasSuffix(rt.template, "/files") {
+			var err error
+			if c.body, err = s.read(w, r); err != nil {
+				return err
+			}
+		}
+		if r.Method != http.MethodGet {
+			var err error
+			if c.key, err = s.claim(c); err != nil {
+				return err
+			}
+		}
+		answer, err := rt.serve(c)
+		if err != nil || answer == nil {
+			return err
+		}
+		return write(w, answer)
+	}
+	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, strings.TrimPrefix(r.URL.Path, Prefix)+
+		" is not served: Fairlead serves agents, environments, sessions with events and threads, and files of this API. It has no vaults, memory stores, deployments, skills or worker queues under it")
+}
+
+// write answers with JSON.
+func write(w http.ResponseWriter, answer any) error {
+	b, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(b) // an error here means that the client has gone
+	return nil
+}
+
+// names are our fields that have another name on the wire.
+var names = map[string]string{
+	"spec.prompt": "system", "spec.model": "model", "spec.tools": "tools", "spec.mcp_servers": "mcp_servers", "spec.description": "description",
+	"spec.permissions": "tools", "spec.network": "config.networking", "spec.metadata_json": "metadata", "session.metadata_json": "metadata", "session.title": "title",
+	"session.budget": "budget", "session.environment": "environment_id", "session.agent": "agent",
+}
+
+// Refuse implements wire.Handler.
+func (s *Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
+	fault := wire.FaultOf(err)
+	f := modelapi.Failure{Status: fault.Status, Message: fault.Message, After: fault.After}
+	if field := fault.Field; field != "" && !strings.Contains(f.Message, field) {
+		if ours, ok := names[field]; ok {
+			field = ours
+		}
+		f.Message = field + ": " + f.Message
+		if bad, ok := apierr.Detail[*errdetails.BadRequest](err); ok && !strings.Contains(f.Message, bad.GetFieldViolations()[0].GetDescription()) {
+			f.Message += " (" + bad.GetFieldViolations()[0].GetDescription() + ")"
+		}
+	}
+	if f.Status == http.StatusConflict {
+		f.Retry = modelapi.Never
+	}
+	if f.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	modelapi.Anthropic.Write(w, f, w.Header().Get(headers.RequestID))
+}
+
+// ReasonBadField is the reason of a request with a field that is wrong or not served.
+const ReasonBadField = "BAD_FIELD"
+
+// bad refuses a request because of a field.
+func bad(field, what string) error {
+	return apierr.New(codes.InvalidArgument, problem.Domain, ReasonBadField, field+": "+what, apierr.Field(field, what))
+}
+
+// none refuses a request for a resource that is not there.
+func none(what, id string) error {
+	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, "there is no "+what+" "+problem.Excerpt(id))
+}
