@@ -20,7 +20,7 @@ import (
 type socket struct {
 	*testing.T
 	conn *websocket.Conn
-	ctx  context.Context //nolint:containedctx // it bounds the whole test
+	ctx  context.Context // bounds the whole test
 }
 
 // said is a message of the server.
@@ -39,7 +39,7 @@ func (s *system) socket(t *testing.T, path string) *socket {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	conn, _, err := websocket.Dial(ctx, "ws://"+s.http+path, nil) //nolint:bodyclose // the library closes it
+	conn, _, err := websocket.Dial(ctx, "ws://"+s.http+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

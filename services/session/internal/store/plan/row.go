@@ -32,11 +32,13 @@ type Session struct {
 	// NextCommand and NextTurn are the next numbers in the inbox and in the order
 	// of turns.
 	NextCommand, NextTurn int64
-	// Rewinding says that the inbox holds a rewind. It is set only for sessions that
-	// are shown.
-	Rewinding bool
-	// State is set with Rewinding.
-	State int32
+	Shown
+}
+
+// Shown has what is computed for sessions that are shown; for others it is zero.
+type Shown struct {
+	Rewinding bool // the inbox holds a rewind
+	State     int32
 }
 
 // Family has the ids of the sessions above a subagent's; it is zero for any other session.
