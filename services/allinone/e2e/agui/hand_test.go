@@ -46,8 +46,7 @@ func TestRunsByHand(t *testing.T) {
 			if all := s.run(t, "asker", again, nil); kinds(all) != "RUN_ERROR" {
 				t.Errorf("a message without resume: %s", kinds(all))
 			}
-			var payload any
-			payload = jsonOf(t, c.payload)
+			payload := jsonOf(t, c.payload)
 			again["resume"] = []any{object{"interruptId": stopped[0].(object)["id"], "status": "resolved", "payload": payload}}
 			second := s.run(t, "asker", again, nil)
 			if outcome(second)["type"] != "success" || !strings.Contains(strings.ToLower(said(second)), c.want) {
@@ -159,5 +158,40 @@ func TestARunSurvivesTheServersDeath(t *testing.T) {
 	all := s.run(t, "asker", input("t", "r1", "count"), nil)
 	if outcome(all)["type"] != "success" || !strings.Contains(kinds(all), "MESSAGES_SNAPSHOT") || !strings.HasSuffix(said(all), strings.Repeat("tick", 150)) {
 		t.Errorf("the run is %s and says %d bytes", kinds(all), len(said(all)))
+	}
+}
+
+func TestRoutesBesideRuns(t *testing.T) {
+	s := serve(t)
+	s.run(t, "asker", input("t", "r1", "hello"), nil)
+	for _, c := range []struct {
+		method, path string
+		body         any
+		code         int
+		want         string
+	}{
+		{"GET", "health", nil, 200, `"healthy"`},
+		{"GET", "capabilities", nil, 200, `"approveWithEdits":true`},
+		{"GET", "tasks?threadId=t", nil, 200, `{"tasks":[]}`},
+		{"GET", "mcp/status?threadId=t", nil, 200, `/mcp"`},
+		{"GET", "export?threadId=t", nil, 200, `Hello`},
+		{"GET", "export", nil, 400, `"field":"threadId"`},
+		{"GET", "tasks?threadId=other", nil, 404, `SESSION_NOT_FOUND`},
+		{"POST", "interrupt", object{"thread_id": "t"}, 200, `Interrupt signal sent`},
+		{"POST", "model", object{"threadId": "t", "model": "none:such"}, 400, `"error"`},
+		{"POST", "model", object{"threadId": "t"}, 400, `"field":"model"`},
+		{"POST", "model", object{"threadId": "t", "model": "play:agui"}, 200, `"model":"play:agui"`},
+		{"POST", "tasks/stop", object{"threadId": "t", "taskId": "none"}, 404, `"error"`},
+		{"GET", "interrupt", nil, 405, `METHOD_NOT_ALLOWED`},
+		{"GET", "nothing", nil, 404, `PATH_NOT_FOUND`},
+	} {
+		if code, text := s.call(t.Context(), c.method, "/v1/agui/asker/"+c.path, c.body); code != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("%s %s: %d %s, want %d and %s", c.method, c.path, code, text, c.code, c.want)
+		}
+	}
+	_, text := s.call(t.Context(), http.MethodPost, "/v1/agui/asker/clone", object{"threadId": "t"})
+	made, _ := jsonOf(t, text).(object)["threadId"].(string)
+	if all := s.read(t, http.MethodGet, "/v1/agui/asker/events?threadId="+made, nil, nil); !strings.Contains(fmt.Sprint(all), "Hello there.") {
+		t.Errorf("the clone %q has %v", text, all)
 	}
 }

@@ -21,6 +21,9 @@ import (
 
 var program string
 
+// client makes the requests; each has a context with its own end.
+var client = &http.Client{}
+
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "fairlead-agui-")
 	if err != nil {
@@ -82,7 +85,9 @@ func serve(t *testing.T) *server {
 	s.start(t)
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
-		<-s.done
+		if err := <-s.done; err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
 		if t.Failed() {
 			t.Logf("the server's log:\n%s", &s.log)
 		}
@@ -118,7 +123,7 @@ func (s *server) start(t *testing.T) {
 // kill ends the server without a warning.
 func (s *server) kill() {
 	_ = s.cmd.Process.Kill()
-	<-s.done
+	_ = <-s.done //nolint:staticcheck // only the end matters
 }
 
 // call makes a request; code 0 is a server that cannot be reached.
@@ -152,7 +157,7 @@ func (s *server) open(ctx context.Context, method, path string, body any, header
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	return http.DefaultClient.Do(req)
+	return client.Do(req)
 }
 
 // object is JSON.
@@ -221,13 +226,14 @@ func kinds(all []frame) string {
 }
 
 // said is the text that the agent says.
-func said(all []frame) (text string) {
+func said(all []frame) string {
+	var text strings.Builder
 	for _, f := range all {
 		if f.object["type"] == "TEXT_MESSAGE_CONTENT" {
-			text += f.object["delta"].(string)
+			text.WriteString(f.object["delta"].(string))
 		}
 	}
-	return text
+	return text.String()
 }
 
 // input is the body of a run with a user's message.

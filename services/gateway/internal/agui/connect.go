@@ -67,12 +67,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, agent string) er
 	if runID == "" {
 		runID = last(turn)
 	}
-	run := Run{ThreadID: id, RunID: runID, Turn: turn, Start: from, After: after, Answered: e.settled(), Messages: said, Whole: true, HasState: true}
+	run := Run{ThreadID: id, RunID: runID, Turn: turn, Start: from, After: after, Answered: settled(e), Messages: said, Whole: true, HasState: true}
 	return s.stream(w, r, session.GetName(), from, run)
 }
 
 // settled returns what is answered of a turn: a run that shows it goes on there.
-func (e *Encoder) settled() map[string]bool {
+func settled(e *Encoder) map[string]bool {
 	all := map[string]bool{}
 	for _, a := range e.asks {
 		if a.resolved {
@@ -128,7 +128,7 @@ func messagesOf(m *sessionv1.Message) (all []*message) {
 			t.call(id, "", u.GetCallId(), u.GetTool()).Function.Arguments = u.GetArgumentsJson()
 		case b.GetToolResult() != nil:
 			r := t.at(b.GetToolResult().GetCallId()+"-result", "tool", "")
-			r.ToolCallID, r.Content = b.GetToolResult().GetCallId(), (&Encoder{}).result(b.GetToolResult().GetContent())
+			r.ToolCallID, r.Content = b.GetToolResult().GetCallId(), resultOf(b.GetToolResult().GetContent(), false)
 		case m.GetRole() == sessionv1.Role_ROLE_ASSISTANT:
 			t.add(id, "assistant", "", b.GetContent().GetText().GetText())
 		case b.GetContent() != nil:
@@ -136,7 +136,7 @@ func messagesOf(m *sessionv1.Message) (all []*message) {
 		}
 	}
 	if len(said) > 0 {
-		t.at(id, "user", "").Content = (&Encoder{}).result(said)
+		t.at(id, "user", "").Content = resultOf(said, false)
 	}
 	return t.messages
 }

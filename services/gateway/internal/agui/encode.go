@@ -195,15 +195,15 @@ func (e *Encoder) status(s string) {
 		return
 	}
 	e.HasOwn = true
-	e.emit(nil, event{"type": "STATE_DELTA", "delta": []any{event{"op": "add", "path": "/fairlead", "value": event{"status": s, "todos": e.list()}}}})
+	e.emit(nil, event{"type": "STATE_DELTA", "delta": []any{event{"op": "add", "path": "/fairlead", "value": event{"status": s, "todos": listOf(e.todos)}}}})
 }
 
-// list returns the list of things to do.
-func (e *Encoder) list() []map[string]string {
-	if e.todos == nil {
+// listOf returns the list of things to do.
+func listOf(todos []map[string]string) []map[string]string {
+	if todos == nil {
 		return []map[string]string{}
 	}
-	return e.todos
+	return todos
 }
 
 // base begins the ids of the messages of a lane's step.

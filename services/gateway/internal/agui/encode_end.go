@@ -96,18 +96,18 @@ func (e *Encoder) pending(l *lane, w *sessionv1.TurnWaiting) (ids []string) {
 
 // end emits the last event of the run.
 func (e *Encoder) end(ev event) {
-	e.emit(nil, e.used(ev))
+	e.emit(nil, e.usage.of(e.model, ev))
 	e.done = e.live()
 }
 
 // interruptID names what is asked: the turn, the number at which its run ended, and the question.
-func (e *Encoder) interruptID(a *ask) string {
-	return last(e.Turn) + "/" + strconv.FormatInt(e.now, 10) + "/" + a.key()
+func (a *ask) interruptID(turn string, seq int64) string {
+	return last(turn) + "/" + strconv.FormatInt(seq, 10) + "/" + a.key()
 }
 
 // interrupt returns what a person is asked in the form of the protocol.
 func (e *Encoder) interrupt(a *ask) event {
-	i := event{"id": e.interruptID(a)}
+	i := event{"id": a.interruptID(e.Turn, e.now)}
 	if a.lane.call != "" {
 		i["subagentRunId"] = a.lane.call
 	}
@@ -238,7 +238,7 @@ func (e *Encoder) closeAll(asks []*ask) {
 		var of []string
 		for _, a := range asks {
 			if a.lane == l {
-				of = append(of, e.interruptID(a))
+				of = append(of, a.interruptID(e.Turn, e.now))
 			}
 		}
 		if len(of) > 0 {

@@ -154,7 +154,7 @@ func (e *Encoder) foldTodos(u *sessionv1.TodoUpdated) {
 		e.todos = append(e.todos, map[string]string{"content": t.GetContent(), "status": t.GetStatus(), "activeForm": t.GetActiveForm()})
 	}
 	if e.HasState && e.HasOwn {
-		e.emit(nil, event{"type": "STATE_DELTA", "delta": []any{event{"op": "add", "path": "/fairlead/todos", "value": e.list()}}})
+		e.emit(nil, event{"type": "STATE_DELTA", "delta": []any{event{"op": "add", "path": "/fairlead/todos", "value": listOf(e.todos)}}})
 	}
 }
 

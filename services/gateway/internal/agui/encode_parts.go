@@ -105,7 +105,7 @@ func (e *Encoder) finishCall(l *lane, f *sessionv1.ToolCallFinished) {
 	if e.Answered[c.id] && (f.GetOutcome() == sessionv1.ToolOutcome_TOOL_OUTCOME_OK || f.GetOutcome() == sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR) {
 		return
 	}
-	id, content := c.id+"-result", e.result(f.GetContent())
+	id, content := c.id+"-result", resultOf(f.GetContent(), e.Old)
 	if e.live() {
 		m := e.at(id, "tool", l.call)
 		m.Content, m.ToolCallID = content, c.id
@@ -113,12 +113,12 @@ func (e *Encoder) finishCall(l *lane, f *sessionv1.ToolCallFinished) {
 	e.emit(l, event{"type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": c.id, "content": content, "role": "tool"})
 }
 
-// result returns the content of a tool's result: its text, or parts if there is more that the client understands.
-func (e *Encoder) result(content []*commonv1.Content) any {
+// resultOf returns the content of a tool's result: its text, or parts if there is more that the client understands.
+func resultOf(content []*commonv1.Content, old bool) any {
 	media := func(c *commonv1.Content) bool {
 		return c.GetImage() != nil || c.GetDocument() != nil || c.GetAudio() != nil
 	}
-	if e.Old || !slices.ContainsFunc(content, media) {
+	if old || !slices.ContainsFunc(content, media) {
 		return text(content)
 	}
 	parts := []any{}
@@ -145,7 +145,7 @@ func (e *Encoder) result(content []*commonv1.Content) any {
 func (e *Encoder) closeLane(l *lane) {
 	e.closeText(l)
 	e.closeReasoning(l)
-	for _, id := range e.order() {
+	for _, id := range openOf(e.calls) {
 		if c := e.calls[id]; c.lane == l {
 			e.endCall(c)
 		}
@@ -156,9 +156,9 @@ func (e *Encoder) closeLane(l *lane) {
 	l.openStep = ""
 }
 
-// order returns the ids of the open calls, in an order that is the same each time.
-func (e *Encoder) order() (ids []string) {
-	for id, c := range e.calls {
+// openOf returns the ids of the open calls, in an order that is the same each time.
+func openOf(calls map[string]*call) (ids []string) {
+	for id, c := range calls {
 		if c.open {
 			ids = append(ids, id)
 		}
@@ -183,16 +183,16 @@ func (u usage) add(s *sessionv1.Usage) {
 	}
 }
 
-// used adds the usage of the run to its last event.
-func (e *Encoder) used(ev event) event {
-	if len(e.usage) == 0 {
+// of adds the usage of a model to the last event of a run.
+func (u usage) of(named string, ev event) event {
+	if len(u) == 0 {
 		return ev
 	}
-	one := event{"totalTokens": e.usage["inputTokens"] + e.usage["outputTokens"]}
-	for name, n := range e.usage {
+	one := event{"totalTokens": u["inputTokens"] + u["outputTokens"]}
+	for name, n := range u {
 		one[name] = n
 	}
-	if provider, model, ok := strings.Cut(e.model, ":"); ok {
+	if provider, model, ok := strings.Cut(named, ":"); ok {
 		one["provider"], one["model"] = provider, model
 	}
 	ev["usage"] = []any{one}

@@ -208,7 +208,7 @@ func (s *Server) checkIdle(ctx context.Context, session *sessionv1.Session) erro
 		return err
 	}
 	if open := e.openAsks(); len(open) > 0 {
-		return &waitingError{"the answer to " + e.describe(open[0])}
+		return &waitingError{"the answer to " + open[0].describe()}
 	}
 	for id, c := range e.calls {
 		if c.waited > 0 && !c.done {
@@ -219,7 +219,7 @@ func (s *Server) checkIdle(ctx context.Context, session *sessionv1.Session) erro
 }
 
 // describe names what is asked for people.
-func (e *Encoder) describe(a *ask) string {
+func (a *ask) describe() string {
 	if a.question != nil {
 		return fmt.Sprintf("the question %q", a.question.GetQuestion().GetMessage())
 	}
