@@ -27,15 +27,14 @@ var since6 = []string{"tool-approval-request", "tool-output-denied"}
 
 // strict is a client that refuses what breaks a rule of the protocol.
 type strict struct {
-	form           Form
-	begun, over    bool
-	step           bool
-	parts          map[string]bool
-	calls          map[string]bool // whether each has its input
-	streaming      map[string]bool
-	lastStep       []string // the states of the calls of the last step
-	state          map[string]string
-	lastStepHasEnd bool
+	form        Form
+	begun, over bool
+	step        bool
+	parts       map[string]bool
+	calls       map[string]bool // whether each has its input
+	streaming   map[string]bool
+	lastStep    []string // the states of the calls of the last step
+	state       map[string]string
 }
 
 func newStrict(f Form) *strict {

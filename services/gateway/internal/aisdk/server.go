@@ -56,7 +56,7 @@ func (*Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	f := wire.FaultOf(err)
 	f.Headers(w.Header(), "text/plain; charset=utf-8")
 	w.WriteHeader(f.Status)
-	_, _ = w.Write([]byte(f.Message)) //nolint:gosec // text with nosniff is no page; an error means that the client has gone
+	_, _ = w.Write([]byte(f.Message)) // an error means that the client has gone
 }
 
 // Serve implements wire.Handler.
@@ -211,6 +211,6 @@ func writeJSON(w http.ResponseWriter, v any) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(b) //nolint:gosec // JSON with nosniff is no page; an error means that the client has gone
+	_, _ = w.Write(b) // as above
 	return nil
 }

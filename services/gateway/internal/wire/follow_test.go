@@ -113,20 +113,21 @@ func TestAMergedDeltaRepeatsNothing(t *testing.T) {
 func TestAnyCutsAndMergesReadTheSame(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		bytes, want := "abcdefghijklmnopqrstuvwxyz", ""
+		letters := "abcdefghijklmnopqrstuvwxyz"
+		var want, got strings.Builder
 		var all []*sessionv1.Event
 		for i := range int64(20) {
-			e := text(i+1, i+1, string(bytes[i]))
+			e := text(i+1, i+1, string(letters[i]))
 			if random.IntN(6) == 0 {
 				e = &sessionv1.Event{FirstSeq: i + 1, Seq: i + 1, Body: &sessionv1.Event_TextFinished{TextFinished: &sessionv1.TextFinished{}}}
 			} else {
-				want += string(bytes[i])
+				want.WriteByte(letters[i])
 			}
 			all = append(all, e)
 		}
-		had, got := seen{}, ""
+		had := seen{}
 		for had.last < 20 {
-			// The store merges neighbours for good, and a stream breaks off anywhere.
+			// The store merges neighbors for good, and a stream breaks off anywhere.
 			for i := 0; i+1 < len(all); i++ {
 				if a, b := all[i], all[i+1]; a.GetTextDelta() != nil && b.GetTextDelta() != nil && random.IntN(5) == 0 {
 					all[i] = text(a.GetFirstSeq(), b.GetSeq(), a.GetTextDelta().GetText()+b.GetTextDelta().GetText())
@@ -134,11 +135,11 @@ func TestAnyCutsAndMergesReadTheSame(t *testing.T) {
 				}
 			}
 			for i := 0; i < len(all) && random.IntN(12) > 0; i++ {
-				got += had.fresh(all[i]).GetTextDelta().GetText()
+				got.WriteString(had.fresh(all[i]).GetTextDelta().GetText())
 			}
 		}
-		if got != want {
-			t.Fatalf("seed %d: got %q, want %q", seed, got, want)
+		if got.String() != want.String() {
+			t.Fatalf("seed %d: got %q, want %q", seed, &got, &want)
 		}
 	}
 }
@@ -212,7 +213,12 @@ func TestAQuietAnswerIsKeptAlive(t *testing.T) {
 		_ = s.Send(w, r, "test", f, plain{})
 	}))
 	defer h.Close()
-	resp, err := http.Get(h.URL) //nolint:noctx // a test
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
