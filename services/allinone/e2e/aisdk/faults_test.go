@@ -95,6 +95,35 @@ func TestStop(t *testing.T) {
 	}
 }
 
+func TestAnAnswerIsRedone(t *testing.T) {
+	s := serve(t, "open")
+	again := func(chat, text string) string {
+		return strings.Replace(say(chat, "m1", text), "submit-message", "regenerate-message", 1)
+	}
+	if got := brief(s.post(t, "?agent=short", say("c", "m1", "loop"))); !strings.HasSuffix(got, "finish=length") {
+		t.Fatal(got)
+	}
+	if got := brief(s.post(t, "", again("c", "loop"))); !strings.HasPrefix(got, "start start-step tool-input-start") {
+		t.Errorf("%s", got)
+	}
+	s.post(t, "", say("done", "m1", "hello"))
+	for _, c := range []struct {
+		name, body string
+		code       int
+	}{
+		{"a complete answer", again("done", "hello"), 409},
+		{"an answer of no conversation", again("none", "hello"), 404},
+		{"an edited message", strings.Replace(say("done", "m1", "other"), `"messages"`, `"messageId":"m1","messages"`, 1), 400},
+	} {
+		if code, text := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", c.body); code != c.code {
+			t.Errorf("%s: %d %s", c.name, code, text)
+		}
+	}
+	if _, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/done", ""); strings.Count(history, `"role"`) != 2 || !strings.Contains(history, "You said: hello") {
+		t.Errorf("%s", history)
+	}
+}
+
 func TestAMessageInsteadOfAnAnswer(t *testing.T) {
 	s := serve(t, "open")
 	waiting(t, s.post(t, "?agent=asker", say("c", "m1", "ask")))

@@ -27,8 +27,11 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, req *request, la
 	if err != nil {
 		return err
 	}
-	if req.Trigger == regenerate || req.MessageID != "" {
-		return problem.BodyMalformed("trigger", "an earlier message cannot be redone or edited yet; send a new message")
+	if req.Trigger == regenerate {
+		return s.redo(w, r, req, last, place, f)
+	}
+	if req.MessageID != "" {
+		return problem.BodyMalformed("messageId", "a message that was sent cannot be edited; send a new message, or rewind the session")
 	}
 	session, err := s.FindOrMake(r.Context(), place)
 	if err != nil {
@@ -49,6 +52,26 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, req *request, la
 		return err
 	}
 	return s.send(w, r, t, &answer{turn: newTurn(t.GetName(), f), until: session.GetLastSeq()})
+}
+
+// redo goes on after a turn that failed, was stopped, or reached a limit. What a turn has answered stays.
+func (s *Server) redo(w http.ResponseWriter, r *http.Request, req *request, last message, place wire.Place, f Form) error {
+	session, err := s.Find(r.Context(), place)
+	if err != nil {
+		return err
+	}
+	made, err := s.Sessions.CreateTurn(r.Context(), &sessionv1.CreateTurnRequest{
+		Parent: session.GetName(), Resume: true,
+		RequestId: wire.RequestID(req.ID, last.ID, regenerate, req.MessageID, strconv.Itoa(int(session.GetFinishedTurns()))),
+	})
+	if apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NOTHING_TO_RESUME) {
+		return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, "ANSWER_COMPLETE",
+			"the last answer is complete, and cannot be made anew; send a new message, or rewind the session", apierr.Field("trigger", "cannot be regenerate-message here")))
+	}
+	if err != nil {
+		return err
+	}
+	return s.send(w, r, made.GetTurn(), &answer{turn: newTurn(made.GetTurn().GetName(), f), until: session.GetLastSeq()})
 }
 
 // stopWaiting stops the turn that was active before a new one, if it waits: it would wait for ever, because the person
@@ -161,7 +184,7 @@ func (s *Server) approve(r *http.Request, session string, d decision, digest str
 		yes, d.comment = said.Approved, said.Reason
 	}
 	_, err := s.Sessions.ResolveApproval(r.Context(), &sessionv1.ResolveApprovalRequest{
-		Parent: session, CallId: d.call, Digest: digest, Approved: *yes, Comment: d.comment, RequestId: key("approval", strconv.FormatBool(*yes), d.comment),
+		Parent: session, CallId: d.call, Digest: digest, Approved: *yes, Comment: d.comment, RequestId: key("approval", fmt.Sprint(*yes), d.comment),
 	})
 	return err
 }
