@@ -59,6 +59,11 @@ func TestTheProfilesOfThePageOnPermissions(t *testing.T) {
 
 	vendor := []string{"Write DENIED", "deny Write(./vendor/**), a rule of the agent or the session", "Write OK"}
 	s.reads(t, s.session(t, "fixer"), "write into vendor", vendor...)
+	s.reads(t, s.session(t, "fixer"), "look around", "Read ERROR") // the disabled LS is not offered
+	s.reads(t, s.session(t, "fixer"), "list", "LS DENIED", "disabled tool LS, a rule of the agent or the session")
+	s.reads(t, s.session(t, "coder"), "look around", "LS OK")
+	sh.file(t, "no-writes.yaml", "deny: [Write]\n")
+	prints(t, sh.run(t, p.quoted(t, "fairlead run --permissions"), "run --", "run --agent coder --"), "There is no Write")
 	filter := p.quoted(t, `{"deny": ["Write(./vendor/**)"]`)
 	s.reads(t, made(t, s.call(t, http.MethodPost, "/v1/sessions", `{"agent":"coder","permissions":`+filter+`}`)), "write into vendor", vendor...)
 

@@ -3,6 +3,7 @@ package main
 import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/tools"
 )
 
 // newSession describes the session that a command creates.
@@ -13,6 +14,7 @@ type newSession struct {
 	Key         string            `help:"A key of your own for the new session."`
 	Environment string            `help:"The environment of the new session."`
 	Replace     bool              `help:"Archive the session that has the key now."`
+	Permissions string            `placeholder:"FILE" help:"A YAML file with rules for the new session, which narrow the agent's profile."`
 	MCPConfig   []string          `name:"mcp-config" placeholder:"FILE" help:"A file such as .mcp.json with MCP servers for the new session; may be repeated."`
 }
 
@@ -23,6 +25,8 @@ func (n newSession) onlyFor(session string) error {
 		return nil
 	case n.Agent != "":
 		return usage("--agent is for new sessions; the session %s has its agent already", session)
+	case n.Permissions != "":
+		return usage("--permissions is for new sessions; the session %s keeps its rules", session)
 	case len(n.MCPConfig) > 0:
 		return usage("--mcp-config is for new sessions; the session %s has its MCP servers already", session)
 	case n.Title != "" || n.Environment != "" || len(n.Label) > 0 || n.Key != "" || n.Replace:
@@ -34,6 +38,13 @@ func (n newSession) onlyFor(session string) error {
 func (n newSession) request(s stdio) (*sessionv1.CreateSessionRequest, error) {
 	r := &sessionv1.CreateSessionRequest{
 		Session: &sessionv1.Session{Agent: n.Agent, Title: n.Title, Labels: n.Label, Key: n.Key, Environment: n.Environment}, Replace: n.Replace, RequestId: id.New(),
+	}
+	if n.Permissions != "" {
+		rules, err := tools.ProfileFile(n.Permissions)
+		if err != nil {
+			return nil, err
+		}
+		r.Session.Permissions = rules
 	}
 	for _, name := range n.MCPConfig {
 		servers, err := mcpFile(s, name)

@@ -161,6 +161,23 @@ func (p *Policy) AsksWhereItLeads(tool string) bool {
 	return p.Mode == AcceptEdits && edits(tool)
 }
 
+// Hides reports whether a tool is disabled, or each of its calls denied, whatever its arguments and the mode.
+func (p *Policy) Hides(tool string) bool {
+	for l := range p.layers {
+		if named(l.disabled, tool) || len(l.enabled) > 0 && !named(l.enabled, tool) {
+			return true
+		}
+		for _, rules := range [][]rule{l.interrupt, l.deny} {
+			for i := range rules {
+				if r := &rules[i]; r.whole() && r.covers(tool) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // Withheld returns globs of the paths that a searching tool must leave out of its
 // result: those that a rule denies, and those that need an approval that the request
 // itself does not need.

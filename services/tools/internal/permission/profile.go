@@ -98,7 +98,7 @@ func compile(p Profile, r Rules) (*Profile, []RuleError) {
 	}
 	p.text, p.allows = r, len(r.Allow) > 0
 	for _, made := range p.allow {
-		if made.command == nil && made.paths == nil && made.named == nil {
+		if made.whole() {
 			p.whole = append(p.whole, made)
 		}
 	}

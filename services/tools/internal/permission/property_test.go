@@ -125,6 +125,24 @@ func TestNarrowingNeverWidens(t *testing.T) {
 	}
 }
 
+func TestNoCallOfAHiddenToolRuns(t *testing.T) {
+	hidden := 0
+	holds(t, func(_ *rand.Rand, w world) string {
+		p := w.policy(t, w.filter, w.second)
+		if d := p.Decide(w.q); p.Hides(w.q.Tool) {
+			if hidden++; d.Kind != Deny {
+				return fmt.Sprintf("%s is hidden, and its call is decided as %v (%s)", w.q.Tool, d.Kind, d.Rule)
+			}
+		} else if wide := w.policy(t); wide.Hides(w.q.Tool) {
+			return "a filter shows what the profile hides"
+		}
+		return ""
+	})
+	if hidden == 0 {
+		t.Error("no tool was hidden")
+	}
+}
+
 func TestTheOrderOfRulesMeansNothing(t *testing.T) {
 	holds(t, func(r *rand.Rand, w world) string {
 		mixed := w

@@ -128,6 +128,9 @@ func (r *rule) about(tool string) bool {
 	return r.tool == tool || r.glob != nil && r.glob.match(tool)
 }
 
+// whole reports whether the rule covers every call of its tools.
+func (r *rule) whole() bool { return r.command == nil && r.paths == nil && r.named == nil }
+
 // limits reports whether the rule, as one that denies or asks, is about a tool.
 func (r *rule) limits(tool string) bool {
 	return r.covers(tool) || r.showsTo(tool)

@@ -1300,7 +1300,12 @@ type ListSessionToolsRequest struct {
 	// tool; the next call of the RPC has it.
 	PageToken string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Whether the servers are returned with their resources and prompts.
-	Contents      bool `protobuf:"varint,7,opt,name=contents,proto3" json:"contents,omitempty"`
+	Contents bool `protobuf:"varint,7,opt,name=contents,proto3" json:"contents,omitempty"`
+	// The permission profile. Tools that it disables, or whose every call it denies, are left
+	// out. Empty, or of no profile that there is: all are listed.
+	Profile string `protobuf:"bytes,8,opt,name=profile,proto3" json:"profile,omitempty"`
+	// Rules of the agent and the session, which disable tools, too.
+	Filters       []*v1.PermissionRules `protobuf:"bytes,9,rep,name=filters,proto3" json:"filters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1375,6 +1380,20 @@ func (x *ListSessionToolsRequest) GetContents() bool {
 		return x.Contents
 	}
 	return false
+}
+
+func (x *ListSessionToolsRequest) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *ListSessionToolsRequest) GetFilters() []*v1.PermissionRules {
+	if x != nil {
+		return x.Filters
+	}
+	return nil
 }
 
 // ListSessionToolsResponse is a page of a session's tools.
@@ -2224,7 +2243,7 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x06result\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.CallResultR\x06result\"N\n" +
 	"\x13FenceSessionRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x16\n" +
-	"\x14FenceSessionResponse\"\xb6\x02\n" +
+	"\x14FenceSessionResponse\"\xbb\x03\n" +
 	"\x17ListSessionToolsRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12A\n" +
 	"\aservers\x18\x02 \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10@R\aservers\x12.\n" +
@@ -2232,7 +2251,9 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\tpage_size\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x12\x1a\n" +
-	"\bcontents\x18\a \x01(\bR\bcontentsJ\x04\b\x04\x10\x05\"\xb0\x01\n" +
+	"\bcontents\x18\a \x01(\bR\bcontents\x12:\n" +
+	"\aprofile\x18\b \x01(\tB \xbaH\x1dr\x1b2\x19^([a-z][a-z0-9-]{0,62})?$R\aprofile\x12G\n" +
+	"\afilters\x18\t \x03(\v2#.fairlead.common.v1.PermissionRulesB\b\xbaH\x05\x92\x01\x02\x10\x10R\afiltersJ\x04\b\x04\x10\x05\"\xb0\x01\n" +
 	"\x18ListSessionToolsResponse\x12-\n" +
 	"\x05tools\x18\x01 \x03(\v2\x17.fairlead.tools.v1.ToolR\x05tools\x12=\n" +
 	"\aservers\x18\x02 \x03(\v2#.fairlead.common.v1.McpServerStatusR\aservers\x12&\n" +
@@ -2412,44 +2433,45 @@ var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	33, // 25: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
 	33, // 26: fairlead.tools.v1.ListSessionToolsRequest.call:type_name -> fairlead.common.v1.CallRef
 	35, // 27: fairlead.tools.v1.ListSessionToolsRequest.servers:type_name -> fairlead.common.v1.McpServer
-	44, // 28: fairlead.tools.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
-	45, // 29: fairlead.tools.v1.ListSessionToolsResponse.servers:type_name -> fairlead.common.v1.McpServerStatus
-	33, // 30: fairlead.tools.v1.McpRequest.call:type_name -> fairlead.common.v1.CallRef
-	35, // 31: fairlead.tools.v1.McpRequest.servers:type_name -> fairlead.common.v1.McpServer
-	36, // 32: fairlead.tools.v1.McpRequest.mode:type_name -> fairlead.common.v1.PermissionMode
-	37, // 33: fairlead.tools.v1.McpRequest.filters:type_name -> fairlead.common.v1.PermissionRules
-	20, // 34: fairlead.tools.v1.CompleteMcpArgumentRequest.at:type_name -> fairlead.tools.v1.McpRequest
-	46, // 35: fairlead.tools.v1.CompleteMcpArgumentRequest.argument:type_name -> fairlead.common.v1.McpArgument
-	47, // 36: fairlead.tools.v1.CompleteMcpArgumentResponse.completion:type_name -> fairlead.common.v1.McpCompletion
-	20, // 37: fairlead.tools.v1.WatchMcpResourceRequest.at:type_name -> fairlead.tools.v1.McpRequest
-	26, // 38: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
-	37, // 39: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
-	28, // 40: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
-	2,  // 41: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 42: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 43: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 44: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
-	18, // 45: fairlead.tools.v1.CallService.ListSessionTools:input_type -> fairlead.tools.v1.ListSessionToolsRequest
-	21, // 46: fairlead.tools.v1.CallService.CompleteMcpArgument:input_type -> fairlead.tools.v1.CompleteMcpArgumentRequest
-	23, // 47: fairlead.tools.v1.CallService.WatchMcpResource:input_type -> fairlead.tools.v1.WatchMcpResourceRequest
-	25, // 48: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
-	29, // 49: fairlead.tools.v1.CallService.DeleteUserGrants:input_type -> fairlead.tools.v1.DeleteUserGrantsRequest
-	31, // 50: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 51: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 52: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 53: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 54: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
-	19, // 55: fairlead.tools.v1.CallService.ListSessionTools:output_type -> fairlead.tools.v1.ListSessionToolsResponse
-	22, // 56: fairlead.tools.v1.CallService.CompleteMcpArgument:output_type -> fairlead.tools.v1.CompleteMcpArgumentResponse
-	24, // 57: fairlead.tools.v1.CallService.WatchMcpResource:output_type -> fairlead.tools.v1.WatchMcpResourceResponse
-	27, // 58: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
-	30, // 59: fairlead.tools.v1.CallService.DeleteUserGrants:output_type -> fairlead.tools.v1.DeleteUserGrantsResponse
-	32, // 60: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	51, // [51:61] is the sub-list for method output_type
-	41, // [41:51] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	37, // 28: fairlead.tools.v1.ListSessionToolsRequest.filters:type_name -> fairlead.common.v1.PermissionRules
+	44, // 29: fairlead.tools.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
+	45, // 30: fairlead.tools.v1.ListSessionToolsResponse.servers:type_name -> fairlead.common.v1.McpServerStatus
+	33, // 31: fairlead.tools.v1.McpRequest.call:type_name -> fairlead.common.v1.CallRef
+	35, // 32: fairlead.tools.v1.McpRequest.servers:type_name -> fairlead.common.v1.McpServer
+	36, // 33: fairlead.tools.v1.McpRequest.mode:type_name -> fairlead.common.v1.PermissionMode
+	37, // 34: fairlead.tools.v1.McpRequest.filters:type_name -> fairlead.common.v1.PermissionRules
+	20, // 35: fairlead.tools.v1.CompleteMcpArgumentRequest.at:type_name -> fairlead.tools.v1.McpRequest
+	46, // 36: fairlead.tools.v1.CompleteMcpArgumentRequest.argument:type_name -> fairlead.common.v1.McpArgument
+	47, // 37: fairlead.tools.v1.CompleteMcpArgumentResponse.completion:type_name -> fairlead.common.v1.McpCompletion
+	20, // 38: fairlead.tools.v1.WatchMcpResourceRequest.at:type_name -> fairlead.tools.v1.McpRequest
+	26, // 39: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
+	37, // 40: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
+	28, // 41: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
+	2,  // 42: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 43: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 44: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 45: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
+	18, // 46: fairlead.tools.v1.CallService.ListSessionTools:input_type -> fairlead.tools.v1.ListSessionToolsRequest
+	21, // 47: fairlead.tools.v1.CallService.CompleteMcpArgument:input_type -> fairlead.tools.v1.CompleteMcpArgumentRequest
+	23, // 48: fairlead.tools.v1.CallService.WatchMcpResource:input_type -> fairlead.tools.v1.WatchMcpResourceRequest
+	25, // 49: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
+	29, // 50: fairlead.tools.v1.CallService.DeleteUserGrants:input_type -> fairlead.tools.v1.DeleteUserGrantsRequest
+	31, // 51: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 52: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 53: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 54: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 55: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	19, // 56: fairlead.tools.v1.CallService.ListSessionTools:output_type -> fairlead.tools.v1.ListSessionToolsResponse
+	22, // 57: fairlead.tools.v1.CallService.CompleteMcpArgument:output_type -> fairlead.tools.v1.CompleteMcpArgumentResponse
+	24, // 58: fairlead.tools.v1.CallService.WatchMcpResource:output_type -> fairlead.tools.v1.WatchMcpResourceResponse
+	27, // 59: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
+	30, // 60: fairlead.tools.v1.CallService.DeleteUserGrants:output_type -> fairlead.tools.v1.DeleteUserGrantsResponse
+	32, // 61: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	52, // [52:62] is the sub-list for method output_type
+	42, // [42:52] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }

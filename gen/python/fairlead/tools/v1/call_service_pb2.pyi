@@ -212,20 +212,24 @@ class FenceSessionResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ListSessionToolsRequest(_message.Message):
-    __slots__ = ("call", "servers", "allowed_tools", "page_size", "page_token", "contents")
+    __slots__ = ("call", "servers", "allowed_tools", "page_size", "page_token", "contents", "profile", "filters")
     CALL_FIELD_NUMBER: _ClassVar[int]
     SERVERS_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_TOOLS_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     CONTENTS_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]
     allowed_tools: _containers.RepeatedScalarFieldContainer[str]
     page_size: int
     page_token: str
     contents: bool
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., allowed_tools: _Optional[_Iterable[str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., contents: _Optional[bool] = ...) -> None: ...
+    profile: str
+    filters: _containers.RepeatedCompositeFieldContainer[_permission_pb2.PermissionRules]
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., allowed_tools: _Optional[_Iterable[str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., contents: _Optional[bool] = ..., profile: _Optional[str] = ..., filters: _Optional[_Iterable[_Union[_permission_pb2.PermissionRules, _Mapping]]] = ...) -> None: ...
 
 class ListSessionToolsResponse(_message.Message):
     __slots__ = ("tools", "servers", "next_page_token")

@@ -144,6 +144,7 @@ func (s *Toolset) ask(sc state.Scope) ([]*toolsv1.Tool, []*commonv1.McpServerSta
 	}
 	tools, servers, err := s.list(sc, &toolsv1.ListSessionToolsRequest{
 		Call: sc.CallRef(sc.Active.ID + ".tools"), Servers: loaded.Servers, AllowedTools: state.AllowedTools(sc.Session),
+		Profile: sc.Spec.Profile, Filters: sc.Filters(),
 	})
 	return tools, slices.Concat(servers, loaded.Broken), err
 }
