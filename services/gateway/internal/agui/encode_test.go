@@ -275,6 +275,9 @@ func (l *logged) delegate(r *rand.Rand, call string) {
 	}
 	if r.IntN(4) > 0 {
 		l.add(&sessionv1.Event{Body: &sessionv1.Event_SubagentFinished{SubagentFinished: &sessionv1.SubagentFinished{CallId: call, State: sessionv1.TurnState_TURN_STATE_COMPLETE}}})
+		late := delta(5, "late")
+		late.Seq, late.Turn, late.Step = 100, "sessions/sub-x/turns/"+sub, 1
+		l.add(&sessionv1.Event{Body: &sessionv1.Event_SubagentEvent{SubagentEvent: &sessionv1.SubagentEvent{CallId: call, Event: late}}})
 	}
 }
 
