@@ -26,6 +26,9 @@ deploy/tools/mcp/node_modules/.stamp: deploy/tools/mcp/package-lock.json
 	npm ci --prefix deploy/tools/mcp --silent && touch $@
 bin/mcp/.stamp: deploy/tools/mcp/requirements.txt
 	python3 -m venv bin/mcp && bin/mcp/bin/pip install --quiet --requirement $< && touch $@
+# What the example of an attached runtime needs.
+bin/langgraph/.stamp: deploy/tools/langgraph/requirements.txt
+	python3 -m venv bin/langgraph && bin/langgraph/bin/pip install --quiet --requirement $< && touch $@
 # The program of the runtime claude-code, for tests. It is not free software: no release and no image contains it.
 bin/claude-code/.stamp: deploy/tools/claude-code/package-lock.json
 	npm ci --prefix deploy/tools/claude-code --silent --ignore-scripts
@@ -118,6 +121,10 @@ endef
 claude-code: ## Install the Claude Code CLI that tests drive into bin/claude-code
 	@$(MAKE) --no-print-directory bin/claude-code/.stamp || echo "the Claude Code CLI cannot be installed here: its tests are skipped" >&2
 
+.PHONY: langgraph
+langgraph: ## Install LangGraph, which a test of attached runtimes drives, into bin/langgraph
+	@$(MAKE) --no-print-directory bin/langgraph/.stamp || echo "LangGraph cannot be installed here: its test is skipped" >&2
+
 .PHONY: need-bubblewrap need-postgres
 need-bubblewrap:
 	$(call need,bwrap,bubblewrap,/nonexistent)
@@ -151,7 +158,7 @@ test: bin/gotestsum $(INIT) $(RELAY) claude-code need-bubblewrap need-postgres #
 	$(call suite,-short)
 
 .PHONY: prove
-prove: bin/gotestsum $(INIT) $(RELAY) claude-code need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
+prove: bin/gotestsum $(INIT) $(RELAY) claude-code langgraph need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
 	$(call suite,-count=1)
 	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
 
