@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,6 +142,9 @@ func (s *system) python(t *testing.T, venv, program string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "the process is attached", func() bool {
+		return strings.Contains(s.call(t, http.MethodGet, "/v1/capabilities", "").body, `"places":16`)
+	})
 	return cmd
 }
 

@@ -82,14 +82,14 @@ func turnCases() map[string]turnCase {
 	answer := func(approved bool) func(*testing.T, *system, string, frame) {
 		return func(t *testing.T, s *system, session string, f frame) {
 			t.Helper()
-			if f.event == "approval.requested" {
+			if f.event == "turn.waiting" { // an answer before it spares the turn the wait
 				s.resolve(t, session, s.waitsSoon(t, session).approval(approved, `,"comment":"Because."`))
 			}
 		}
 	}
 	question := func(t *testing.T, s *system, session string, f frame) {
 		t.Helper()
-		if f.event == "question.requested" {
+		if f.event == "turn.waiting" {
 			w := s.waitsSoon(t, session)
 			s.call(t, http.MethodPost, "/v1/"+session+"/questions:answer", fmt.Sprintf(`{"callId":%q,"questionId":%q,"action":"QUESTION_ACTION_ACCEPT","contentJson":%q}`,
 				w.CallID, w.Question.ID, `{"answers":{"Which?":"B"}}`))
