@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/attached"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/claudecode"
+	"github.com/fairlead/fairlead/services/session/internal/flag"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
@@ -98,6 +99,7 @@ type WorkersConfig struct {
 	MaxSubagents         int           `key:"max-subagents" help:"the most subagents that work at the same time for one session, those of subagents included; further ones wait, or are refused to subagents"`
 	SubagentDepth        int           `key:"subagent-depth" help:"how deep subagents may be: 1: they give no work to subagents of their own; 2: theirs give none; the sessions of each depth have a max-sessions of their own"`
 	Runtimes             Runtimes      `key:"runtimes"`
+	Flags                flag.Config   `key:"flags"`
 	MaxClaims            int           `key:"max-claims" help:"how often a turn is claimed without committing a new step; the next claim only ends it as FAILED with CRASH_LOOP; a replica runs one turn at a time on its last attempt"`
 }
 

@@ -21,6 +21,14 @@ type modelUsers struct {
 	attached   *attached.Hub
 }
 
+// names returns the runtimes that turns can have.
+func (r Runtimes) names() []string {
+	if r.ClaudeCode.Program == "" {
+		return []string{agent.Native}
+	}
+	return []string{agent.Native, agent.ClaudeCodeCLI}
+}
+
 // openRuntimes returns the runtimes besides the native one.
 func (s *Service) openRuntimes(c Runtimes, replica string, log *slog.Logger) map[string]step.Runtime {
 	s.attached = attached.New(c.Attached, s.store, replica, log)

@@ -30,6 +30,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
+	"github.com/fairlead/fairlead/services/session/internal/flag"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
@@ -90,6 +91,7 @@ type Service struct {
 	tools      *remote.Tools
 	keys       *apikey.Resolver
 	recorder   *audit.Recorder
+	flags      *flag.Flags // nil: none are configured
 	modelUsers
 }
 
@@ -113,6 +115,10 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := errors.Join(checkModels(ctx, set, models), checkGuardrails(models, guardrails)); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
+	flags, err := flag.Open(ctx, c.Flags, c.Runtimes.names(), d.Log)
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
 	metrics, err := telemetry.NewMetrics(otel.Meter(scope))
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
@@ -130,7 +136,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
 	s := &Service{
-		store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
+		store: st, flags: flags, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
 		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools), keys: apikey.NewResolver(st, d.Log), recorder: audit.NewRecorder(st, d.Log),
 	}
 	if s.blobs, err = blob.Open(c.Files, c.filesFolder(), st); err != nil {
@@ -198,7 +204,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 				return s.server.FindAgent(ctx, tenant, name)
 			},
 		},
-		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL, Runtimes: s.openRuntimes(c.Runtimes, replica, d.Log),
+		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL, Runtimes: s.openRuntimes(c.Runtimes, replica, d.Log), Flags: s.flags,
 	}, followers, d.Log)
 	s.proxy = modelproxy.New(modelproxy.Config{
 		Models: s.models, Ledger: s.store, Budgets: c.Budgets, Metrics: metrics, Tracer: otel.Tracer(scope), Idle: c.Models.IdleTimeout, Log: d.Log,
@@ -214,7 +220,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		},
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try,
-		ModelNames: server.ModelNames{Catalog: s.models, ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name, Runtimes: func(ctx context.Context) []*sessionv1.RuntimeCapabilities { return s.runtimes(ctx, agents) }},
+		ModelNames: server.ModelNames{Catalog: s.models, ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name, Runtimes: func(ctx context.Context) []*sessionv1.RuntimeCapabilities { return s.runtimes(ctx, agents) }, Flags: s.flags.Capabilities},
 		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL, Skills: s.skills},
@@ -320,6 +326,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.agents.run(ctx) })
 	g.Go(func() error { return s.attached.Run(ctx) })
 	g.Go(func() error { return s.keys.Run(ctx) })
+	g.Go(func() error { return s.flags.Run(ctx) })
 	g.Go(func() error { return s.recorder.Run(ctx) })
 	g.Go(func() error {
 		defer stopCommitting()
@@ -364,5 +371,5 @@ func (s *Service) Close() error {
 	s.server.Close()
 	s.proxy.Close()
 	s.webhooks.Close()
-	return s.store.Close()
+	return errors.Join(s.flags.Close(), s.store.Close())
 }

@@ -102,14 +102,14 @@ func (s Spec) SkillLabels() (all []string) {
 	return all
 }
 
-// workspaceTrees returns the folders of the session's skills and runtime. An empty list removes those of the
+// workspaceTrees returns the folders of the session's skills and of a runtime. An empty list removes those of the
 // session's earlier agent.
-func (s Spec) workspaceTrees() *sandboxv1.WorkspaceTrees {
+func (s Spec) workspaceTrees(runtime string) *sandboxv1.WorkspaceTrees {
 	t := &sandboxv1.WorkspaceTrees{}
 	for _, x := range s.PinnedSkills {
 		t.Trees = append(t.Trees, &sandboxv1.WorkspaceTree{Name: x.Name, Digest: x.Digest})
 	}
-	if relay, err := relaytree.Get(); err == nil && s.RuntimeName() == ClaudeCodeCLI {
+	if relay, err := relaytree.Get(); err == nil && runtime == ClaudeCodeCLI {
 		t.Trees = append(t.Trees, &sandboxv1.WorkspaceTree{Name: relaytree.Name, Digest: relay.Digest})
 	}
 	return t

@@ -33,15 +33,15 @@ func checkMounts(names []string) error {
 	return nil
 }
 
-// Workspace returns the request for the workspace of a session of the agent. Every
+// Workspace returns the request for the workspace of a session of the agent, whose turn has a runtime. Every
 // caller that makes or changes the workspace requests the same settings, so that no
 // caller removes another one's. The request has no environment, which leaves the
 // workspace's environment unchanged: only a caller that is about to run a user's
 // commands sets it.
-func (s Spec) Workspace(session *sessionv1.Session, call *commonv1.CallRef) *sandboxv1.EnsureWorkspaceRequest {
+func (s Spec) Workspace(session *sessionv1.Session, call *commonv1.CallRef, runtime string) *sandboxv1.EnsureWorkspaceRequest {
 	return &sandboxv1.EnsureWorkspaceRequest{
 		Call: call, Network: s.NetworkPolicy(), Limits: s.WorkspaceLimits(), Mounts: s.workspaceMounts(session.GetMounts()),
-		Trees: s.workspaceTrees(),
+		Trees: s.workspaceTrees(runtime),
 	}
 }
 

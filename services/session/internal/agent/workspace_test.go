@@ -35,7 +35,7 @@ func TestAWorkspaceIsAskedForWithTheMountsOfBoth(t *testing.T) {
 				Call: call, Network: &sandboxv1.NetworkPolicy{}, Limits: &sandboxv1.WorkspaceLimits{}, Mounts: &sandboxv1.WorkspaceMounts{Names: x.want},
 				Trees: &sandboxv1.WorkspaceTrees{},
 			}
-			if d := cmp.Diff(want, x.spec.Workspace(&sessionv1.Session{Mounts: x.session}, call), protocmp.Transform()); d != "" {
+			if d := cmp.Diff(want, x.spec.Workspace(&sessionv1.Session{Mounts: x.session}, call, Native), protocmp.Transform()); d != "" {
 				t.Error(d)
 			}
 		})

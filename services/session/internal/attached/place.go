@@ -78,7 +78,7 @@ func (w *waiting) look(processes int) (state.Outcome, error) {
 	} else if time.Since(w.absent) >= w.hub.config.Wait {
 		return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE, fmt.Sprintf(
 			"No process is attached for the agent's runtime %s, and none came within %v. Start one that attaches as %q, then send the message again.",
-			w.sc.Spec.RuntimeName(), w.hub.config.Wait, w.name.runtime)), nil
+			w.sc.RuntimeName(), w.hub.config.Wait, w.name.runtime)), nil
 	}
 	return state.Outcome{}, w.warn(processes)
 }
@@ -106,9 +106,9 @@ func (w *waiting) warn(processes int) error {
 		return nil
 	}
 	w.warned = true
-	text := fmt.Sprintf("No process is attached for the runtime %s. Waiting for one, for %v at most.", w.sc.Spec.RuntimeName(), w.hub.config.Wait)
+	text := fmt.Sprintf("No process is attached for the runtime %s. Waiting for one, for %v at most.", w.sc.RuntimeName(), w.hub.config.Wait)
 	if processes > 0 {
-		text = fmt.Sprintf("All places of the processes of the runtime %s are taken. Waiting for one.", w.sc.Spec.RuntimeName())
+		text = fmt.Sprintf("All places of the processes of the runtime %s are taken. Waiting for one.", w.sc.RuntimeName())
 	}
 	return w.sc.Append(store.Write{Events: []*sessionv1.Event{w.sc.StepEvent(state.Warning("RUNTIME_AWAY", text))}})
 }

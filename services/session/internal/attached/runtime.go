@@ -74,9 +74,9 @@ func (h *Hub) Compose(sc state.Scope, _ state.Resolved, request model.Request) (
 		}
 		if hold.failures++; hold.failures == maxTries {
 			return step.Next{}, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_FAILED, fmt.Sprintf(
-				"The runtime %s failed %d times in a row: %v. The conversation is kept; mend the attached process, then send the message again.", sc.Spec.RuntimeName(), maxTries, err)), nil
+				"The runtime %s failed %d times in a row: %v. The conversation is kept; mend the attached process, then send the message again.", sc.RuntimeName(), maxTries, err)), nil
 		}
-		sc.Logger.WarnContext(sc, "an attached runtime failed", "session", sc.Lease.Session, "turn", sc.Active.ID, "runtime", sc.Spec.RuntimeName(), "error", err)
+		sc.Logger.WarnContext(sc, "an attached runtime failed", "session", sc.Lease.Session, "turn", sc.Active.ID, "runtime", sc.RuntimeName(), "error", err)
 		warning := sc.StepEvent(state.Warning("RUNTIME_RESTARTED", fmt.Sprintf("The attached process failed: %v. The step goes to another one, with the conversation so far.", err)))
 		if err := sc.Append(store.Write{Events: []*sessionv1.Event{warning}}); err != nil {
 			return step.Next{}, state.Outcome{}, err
@@ -315,6 +315,6 @@ const leaveWithin = time.Second
 
 // runtimeOf returns the runtime of the session's agent.
 func runtimeOf(sc state.Scope) name {
-	n, _ := agent.AttachedName(sc.Spec.RuntimeName())
+	n, _ := agent.AttachedName(sc.RuntimeName())
 	return name{sc.Lease.Tenant, n}
 }

@@ -103,7 +103,7 @@ func (r *Runtime) Compose(sc state.Scope, _ state.Resolved, request model.Reques
 		case errors.As(err, &unusable):
 			r.pool.setUnusable(unusable.Why)
 			return step.Next{}, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE, fmt.Sprintf(
-				"The agent's runtime %s cannot be used: %s. Ask the operator to check session.runtimes.%s.program, or use an agent with the runtime %s.",
+				"The turn's runtime %s cannot be used: %s. Ask the operator to check session.runtimes.%s.program, or use an agent with the runtime %s.",
 				agent.ClaudeCodeCLI, unusable.Why, agent.ClaudeCodeCLI, agent.Native)), nil
 		case tries == maxTries:
 			return step.Next{}, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_FAILED, fmt.Sprintf(
@@ -121,7 +121,9 @@ func (r *Runtime) Compose(sc state.Scope, _ state.Resolved, request model.Reques
 func (r *Runtime) compose(sc state.Scope, v *view) (_ model.Request, err error) {
 	key := keyOf(sc, v)
 	c := r.pool.take(sc.Lease.Key)
-	if c != nil && !c.follows(v, key) {
+	// The CLI of an earlier turn has no request of this one.
+	left := c != nil && sc.Active.Run.Alone && sc.Active.Step() == 1 && c.pending == nil
+	if c != nil && (left || !c.follows(v, key)) {
 		r.pool.drop(c)
 		c = nil
 	}
@@ -151,7 +153,7 @@ func (r *Runtime) Answer(sc state.Scope, resp *model.Response) {
 	if c == nil {
 		return // it has failed meanwhile; the next one begins with the answer
 	}
-	if !c.take(sc.Active.ID, sc.Active.Step(), resp) {
+	if goesOn := c.take(sc.Active.ID, sc.Active.Step(), resp); !goesOn || sc.Active.Run.Alone && len(c.calls) == 0 {
 		r.pool.drop(c)
 		return
 	}

@@ -135,6 +135,9 @@ func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapab
 	if a.s.Runtimes != nil {
 		resp.Runtimes = a.s.Runtimes(ctx)
 	}
+	if a.s.Flags != nil {
+		resp.Flags = a.s.Flags()
+	}
 	for _, e := range a.s.Catalog.All() {
 		if warning := a.s.Catalog.Warning(e); e.Unusable != "" || warning != "" {
 			resp.ModelNotes = append(resp.ModelNotes, &sessionv1.ModelCapabilities{Name: e.Name, Unusable: e.Unusable, Warning: warning})

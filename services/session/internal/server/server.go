@@ -53,6 +53,8 @@ type ModelNames struct {
 	DefaultModel string
 	// Runtimes says which runtimes agents of the caller's tenant can have; may be nil.
 	Runtimes func(ctx context.Context) []*sessionv1.RuntimeCapabilities
+	// Flags says which flags hold; may be nil.
+	Flags func() *sessionv1.FlagCapabilities
 }
 
 // Config is the server's configuration and dependencies.

@@ -102,7 +102,7 @@ func (s workspaces) ensureWorkspace(ctx context.Context, session *sessionv1.Sess
 	if err != nil {
 		return err
 	}
-	want := spec.Workspace(session, call)
+	want := spec.Workspace(session, call, spec.RuntimeName())
 	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session.Name))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return storeError(err, subject{session: session.Name})
@@ -110,7 +110,9 @@ func (s workspaces) ensureWorkspace(ctx context.Context, session *sessionv1.Sess
 	if place.Generation != call.WorkspaceGeneration { // it has moved meanwhile
 		return placement.ToBeRestored(session.Name)
 	}
-	want.MustExist = place.Made
+	if want.MustExist = place.Made; place.Made {
+		want.Trees = nil // those of the running turn, whose runtime the flags may have chosen
+	}
 	if err := s.Skills.Ensure(ctx, s.Sandbox, principal.Tenant(ctx), spec.PinnedSkills, want); err != nil {
 		return apierr.Forward(lost(err, place, session.Name))
 	}

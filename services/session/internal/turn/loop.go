@@ -131,7 +131,7 @@ func (w *Worker) beforeStep(sc state.Scope) (state.Outcome, error) {
 		return state.Outcome{}, w.workspace.Checkpoints.MakeRequested(sc)
 	case w.compactor.Requested():
 		return w.compactor.RunRequestedInTurn(sc)
-	case sc.Spec.RuntimeName() == agent.ClaudeCodeCLI: // it runs in the workspace
+	case sc.RuntimeName() == agent.ClaudeCodeCLI: // it runs in the workspace
 		return w.runtimeStep(sc)
 	default:
 		if w.tools.InSandbox(sc) {

@@ -29,6 +29,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
+	"github.com/fairlead/fairlead/services/session/internal/flag"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/calls"
 	"github.com/fairlead/fairlead/services/session/internal/turn/compact"
@@ -76,6 +77,7 @@ type Deps struct {
 	Subagents    subagent.Config
 	// Runtimes are those besides the native one, by name.
 	Runtimes map[string]step.Runtime
+	Flags    *flag.Flags // nil: the agents say what drives their turns
 	// AnswerTTL is how long a call waits for an answer; 0: for ever.
 	AnswerTTL time.Duration
 }
@@ -132,7 +134,7 @@ func New(d *Deps, l store.Lease) *Worker {
 	w.hook = &compact.Hook{Calls: w.calls, Workspace: w.workspace}
 	w.compactor = compact.New(d.Compaction, d.Telemetry, w.spend, w.workspace, w.hook)
 	w.stepper = &step.Stepper{Telemetry: d.Telemetry, Tools: w.tools, Inbox: w.inbox, Spend: w.spend, Calls: w.calls, Compactor: w.compactor, Runtimes: d.Runtimes}
-	w.turns = &lifecycle.Turns{Telemetry: d.Telemetry, Tools: w.tools, Spend: w.spend, Workspace: w.workspace}
+	w.turns = &lifecycle.Turns{Telemetry: d.Telemetry, Tools: w.tools, Spend: w.spend, Workspace: w.workspace, Flags: d.Flags}
 	return w
 }
 

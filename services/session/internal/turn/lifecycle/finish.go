@@ -59,7 +59,7 @@ func (l *Turns) Finish(sc state.Scope, write store.Write, s sessionv1.TurnState,
 	sc.Active = nil
 	l.Telemetry.Finished(sc, t)
 	if len(queue) > 0 {
-		if err := beginNext(sc, &write, queue, urgent); err != nil {
+		if err := l.beginNext(sc, &write, queue, urgent); err != nil {
 			return err
 		}
 	}
@@ -67,13 +67,13 @@ func (l *Turns) Finish(sc state.Scope, write store.Write, s sessionv1.TurnState,
 	return sc.Commit(write)
 }
 
-func beginNext(sc state.Scope, write *store.Write, queue []string, urgent int) error {
+func (l *Turns) beginNext(sc state.Scope, write *store.Write, queue []string, urgent int) error {
 	next, err := sc.LoadTurn(sc, queue[0])
 	if err != nil {
 		return err
 	}
 	next.Run.Queue, next.Run.Urgent = queue[1:], max(urgent-1, 0)
-	begin(sc, write, next)
+	l.begin(sc, write, next)
 	write.StepCommitted = true
 	return nil
 }

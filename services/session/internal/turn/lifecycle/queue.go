@@ -3,11 +3,13 @@ package lifecycle
 
 import (
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/flag"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -22,6 +24,7 @@ type Turns struct {
 	Tools     *toolset.Toolset
 	Spend     *spend.Spend
 	Workspace *workspace.Workspace
+	Flags     *flag.Flags // nil: the agents decide
 }
 
 // Take begins an accepted turn, or puts it behind the active one.
@@ -45,12 +48,12 @@ func (l *Turns) Take(sc state.Scope, c store.Command) error {
 	if err := sc.LoadPath(sc); err != nil {
 		return err
 	}
-	begin(sc, &write, t)
+	l.begin(sc, &write, t)
 	return sc.Append(write)
 }
 
 // begin makes a turn the active one: the user's message, if it has one, becomes the head.
-func begin(sc state.Scope, write *store.Write, t *state.Turn) {
+func (l *Turns) begin(sc state.Scope, write *store.Write, t *state.Turn) {
 	sc.Active = t
 	sc.RecordProgress()
 	t.Run.StartSeq = sc.Log.Seq() + int64(len(write.Events)) + 1
@@ -63,11 +66,23 @@ func begin(sc state.Scope, write *store.Write, t *state.Turn) {
 	if blocks := opening(sc, t); len(blocks) > 0 {
 		sc.AddMessage(write, sc.NewMessage(sessionv1.Role_ROLE_USER, 0, blocks))
 	}
-	write.Events = append(write.Events, sc.Event(0, &sessionv1.Event{Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{
-		Model: t.Proto.Model, Limits: t.Proto.Limits, TraceId: t.Proto.TraceId, Options: t.Request.Options,
-	}}}))
+	started := &sessionv1.TurnStarted{Model: t.Proto.Model, Limits: t.Proto.Limits, TraceId: t.Proto.TraceId, Options: t.Request.Options}
+	if !t.IsCall() {
+		decided := l.decide(sc, t)
+		t.Run.Runtime, t.Run.Alone = decided.Runtime, decided.Alone
+		started.Runtime, started.Flags = decided.Runtime, decided.Flags
+	}
+	write.Events = append(write.Events, sc.Event(0, &sessionv1.Event{Body: &sessionv1.Event_TurnStarted{TurnStarted: started}}))
 	write.Turns = append(write.Turns, t.Row())
 	write.ActiveTurn = &t.ID
+}
+
+// decide asks the flags about a turn. A session and its subagents are in the same share of the sessions.
+func (l *Turns) decide(sc state.Scope, t *state.Turn) flag.Decision {
+	return l.Flags.Decide(sc, flag.Subject{
+		Tenant: sc.Lease.Tenant, User: t.Run.User, Agent: strings.TrimPrefix(sc.Proto.Agent, "agents/"),
+		Session: sc.WorkspaceKey().Session, Runtime: sc.Spec.RuntimeName(),
+	})
 }
 
 // CancelQueue ends the turns behind the active one.

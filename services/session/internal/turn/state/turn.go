@@ -61,6 +61,10 @@ type Origin struct {
 	// WritesAgents says that the user's credential could make agents when the turn was accepted.
 	WritesAgents bool              `json:"writes_agents,omitempty"`
 	Trace        map[string]string `json:"trace,omitempty"` // W3C Trace Context of the request
+	// Runtime drives the turn, by the flags that held when it began; empty: the agent's own.
+	Runtime string `json:"runtime,omitempty"`
+	// Alone says that the turn neither uses a CLI that runs already nor leaves one running.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // CallState is the part of a turn's state about the calls of the current step.

@@ -60,9 +60,9 @@ func (native) Answer(state.Scope, *model.Response) {}
 // Leave implements Runtime.
 func (native) Leave(state.Scope) {}
 
-// runtime returns the runtime of the session's agent.
+// runtime returns the runtime of the active turn.
 func (s *Stepper) runtime(sc state.Scope) (Runtime, state.Outcome) {
-	name := sc.Spec.RuntimeName()
+	name := sc.RuntimeName()
 	if name == agent.Native {
 		return native{}, state.Outcome{}
 	}
@@ -74,7 +74,7 @@ func (s *Stepper) runtime(sc state.Scope) (Runtime, state.Outcome) {
 		return r, state.Outcome{}
 	}
 	return nil, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE, fmt.Sprintf(
-		"The agent's runtime %s is not configured on this server. Ask the operator to set session.runtimes.%s.program, or use an agent with the runtime %s.", name, name, agent.Native))
+		"The turn's runtime %s is not configured on this server. Ask the operator to set session.runtimes.%s.program, or use an agent with the runtime %s.", name, name, agent.Native))
 }
 
 // Leave tells the runtime that the turn ends, waits, or goes on elsewhere.
@@ -102,7 +102,7 @@ func (s *Stepper) compose(sc state.Scope, runtime Runtime, r state.Resolved, req
 // own returns a runtime that answers in a model's place. It costs what it says; what it may cost is
 // taken to be what the model may.
 func own(sc state.Scope, r state.Resolved, m model.Model) state.Resolved {
-	kind, name, _ := strings.Cut(sc.Spec.RuntimeName(), ":")
+	kind, name, _ := strings.Cut(sc.RuntimeName(), ":")
 	return state.Resolved{
 		Model: m, Provider: kind, Name: name, MaxOutputTokens: r.MaxOutputTokens, ContextTokens: r.ContextTokens, Guardrails: r.Guardrails,
 		Cost: (*sessionv1.Usage).GetCostNanoUsd, Dearest: r.Dearest,

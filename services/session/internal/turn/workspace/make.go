@@ -49,7 +49,7 @@ func (m *maker) forFiles(sc state.Scope, ref *commonv1.CallRef) error {
 // ensure makes the workspace. add completes each request with what commands need.
 func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), add func(*sandboxv1.EnsureWorkspaceRequest) error) error {
 	err := sc.Patiently(warn, func() error {
-		r := sc.Spec.Workspace(sc.Proto, ref)
+		r := sc.Spec.Workspace(sc.Proto, ref, sc.RuntimeName())
 		r.MustExist = m.wasMade(sc, ref)
 		if err := add(r); err != nil {
 			return err

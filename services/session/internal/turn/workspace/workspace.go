@@ -86,7 +86,7 @@ func (w *Workspace) prepareAgain(sc state.Scope) {
 func (w *Workspace) prepare(sc state.Scope, fill func(state.Scope) []repositoryFailure) *preparation {
 	ctx, cancel := context.WithCancel(sc)
 	p := &preparation{done: make(chan struct{}), cancel: cancel, away: make(chan error, 1)}
-	if len(sc.Spec.Tools) == 0 && !w.tools.InSandbox(sc) && sc.Spec.RuntimeName() == agent.Native {
+	if len(sc.Spec.Tools) == 0 && !w.tools.InSandbox(sc) && sc.RuntimeName() == agent.Native {
 		close(p.done)
 		return p
 	}
