@@ -184,7 +184,7 @@ func (s *Server) approve(r *http.Request, session string, d decision, digest str
 		yes, d.comment = said.Approved, said.Reason
 	}
 	_, err := s.Sessions.ResolveApproval(r.Context(), &sessionv1.ResolveApprovalRequest{
-		Parent: session, CallId: d.call, Digest: digest, Approved: *yes, Comment: d.comment, RequestId: key("approval", fmt.Sprint(*yes), d.comment),
+		Parent: session, CallId: d.call, Digest: digest, Approved: *yes, Comment: d.comment, RequestId: key("approval", strconv.FormatBool(*yes), d.comment),
 	})
 	return err
 }
