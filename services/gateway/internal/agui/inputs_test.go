@@ -54,13 +54,13 @@ func TestWhatReachesTheModel(t *testing.T) {
 }
 
 func TestAnAnswerKeepsItsForm(t *testing.T) {
-	a := &ask{call: "c", approval: asked("c").GetApprovalRequested()}
+	a := asked("c").GetApprovalRequested()
 	for payload, field := range map[string]string{
 		`{"approved":true}`: "", `{"approved":"yes"}`: "resume[0].payload", `null`: "resume[0].payload", `{}`: "resume[0].payload",
 		`{"approved":true,"editedArgs":[1]}`: "resume[0].payload.editedArgs", `{"approved":true,"scope":"ever"}`: "resume[0].payload.scope",
 		`{"approved":true,"mode":"bypass"}`: "resume[0].payload.mode",
 	} {
-		req, err := resumeEntry{Status: "resolved", Payload: json.RawMessage(payload)}.approval("resume[0]", "sessions/s", a.approval)
+		req, err := resumeEntry{Status: "resolved", Payload: json.RawMessage(payload)}.approval("resume[0]", "sessions/s", a)
 		if field == "" && (err != nil || !req.GetApproved() || req.GetDigest() != "d") || field != "" && (err == nil || wire.FaultOf(err).Field != field) {
 			t.Errorf("%s: %v %v", payload, req, err)
 		}
