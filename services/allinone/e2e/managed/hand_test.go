@@ -144,13 +144,13 @@ func last(t *testing.T, events []object, kind string) object {
 
 func said(e object) string {
 	content, _ := e["content"].([]any)
-	var out string
+	var out strings.Builder
 	for _, b := range content {
 		m, _ := b.(map[string]any)
 		text, _ := m["text"].(string)
-		out += text
+		out.WriteString(text)
 	}
-	return out
+	return out.String()
 }
 
 const oneTool = "user.message session.status_running user.message span.model_request_start agent.message agent.tool_use agent.tool_result span.model_request_end " +

@@ -171,7 +171,7 @@ func spawn(t *testing.T) *server {
 // start starts the process, and waits until it listens.
 func (s *server) start(t *testing.T) {
 	t.Helper()
-	s.cmd = exec.Command(os.Args[0]) //nolint:noctx // kill ends it
+	s.cmd = exec.Command(os.Args[0])
 	s.cmd.Env = append(os.Environ(), child+"="+s.dir+" "+s.config+" "+strings.TrimPrefix(s.url, "http://"))
 	var log strings.Builder
 	s.cmd.Stderr = &log

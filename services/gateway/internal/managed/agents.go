@@ -70,7 +70,7 @@ type agentParams struct {
 }
 
 // apply changes a spec and what is kept with it as the parameters say: a field that is not there stays.
-func (s *Server) apply(c *request, p agentParams, spec *sessionv1.AgentSpec, d *agentDoc) error {
+func (s *agentsServer) apply(c *request, p agentParams, spec *sessionv1.AgentSpec, d *agentDoc) error {
 	has := c.has()
 	switch {
 	case len(p.Skills) > 0:
@@ -142,7 +142,7 @@ func (s *Server) apply(c *request, p agentParams, spec *sessionv1.AgentSpec, d *
 }
 
 // model returns a model as the client named it, and as we do.
-func (s *Server) model(c *request, raw json.RawMessage) (d modelDoc, ours string, err error) {
+func (s *agentsServer) model(c *request, raw json.RawMessage) (d modelDoc, ours string, err error) {
 	if json.Unmarshal(raw, &d.ID) != nil {
 		if json.Unmarshal(raw, &d) != nil {
 			return d, "", bad("model", "it is neither a name nor an object with an id")
@@ -156,7 +156,7 @@ func (s *Server) model(c *request, raw json.RawMessage) (d modelDoc, ours string
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	can, err := s.agents.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{})
+	can, err := s.agentClient.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{})
 	if err != nil {
 		return d, "", err
 	}
@@ -201,7 +201,7 @@ func whole(a *sessionv1.Agent, system string) map[string]any {
 
 func agentName(id string) string { return "agents/" + strings.TrimPrefix(id, agentPrefix) }
 
-func (s *Server) createAgent(c *request) (any, error) {
+func (s *agentsServer) createAgent(c *request) (any, error) {
 	var p agentParams
 	if err := c.decode(&p); err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (s *Server) createAgent(c *request) (any, error) {
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.agents.CreateAgent(ctx, &sessionv1.CreateAgentRequest{Spec: spec, RequestId: c.key})
+	made, err := s.agentClient.CreateAgent(ctx, &sessionv1.CreateAgentRequest{Spec: spec, RequestId: c.key})
 	if err != nil {
 		return nil, err
 	}
@@ -226,22 +226,22 @@ func (s *Server) createAgent(c *request) (any, error) {
 }
 
 // version reads a version of an agent.
-func (s *Server) version(c *request, name string, version int32) (*sessionv1.AgentVersion, error) {
+func (s *base) version(c *request, name string, version int32) (*sessionv1.AgentVersion, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.agents.GetAgentVersion(ctx, &sessionv1.GetAgentVersionRequest{Name: name + "/versions/" + strconv.Itoa(int(version))})
+	got, err := s.agentClient.GetAgentVersion(ctx, &sessionv1.GetAgentVersionRequest{Name: name + "/versions/" + strconv.Itoa(int(version))})
 	return got.GetVersion(), err
 }
 
-func (s *Server) agent(c *request, name string) (*sessionv1.Agent, error) {
+func (s *base) agent(c *request, name string) (*sessionv1.Agent, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.agents.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: name})
+	got, err := s.agentClient.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: name})
 	return got.GetAgent(), err
 }
 
 // system returns an agent's prompt, which operators alone may read.
-func (s *Server) system(c *request, a *sessionv1.Agent) string {
+func (s *base) system(c *request, a *sessionv1.Agent) string {
 	if a.GetVersion() == 0 {
 		return ""
 	}
@@ -252,7 +252,7 @@ func (s *Server) system(c *request, a *sessionv1.Agent) string {
 	return v.GetSpec().GetPrompt()
 }
 
-func (s *Server) getAgent(c *request) (any, error) {
+func (s *agentsServer) getAgent(c *request) (any, error) {
 	a, err := s.agent(c, agentName(c.id[0]))
 	if err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func ofVersion(a *sessionv1.Agent, v *sessionv1.AgentVersion) map[string]any {
 	}, v.GetSpec().GetPrompt())
 }
 
-func (s *Server) updateAgent(c *request) (any, error) {
+func (s *agentsServer) updateAgent(c *request) (any, error) {
 	var p agentParams
 	if err := c.decode(&p); err != nil {
 		return nil, err
@@ -316,24 +316,24 @@ func (s *Server) updateAgent(c *request) (any, error) {
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.agents.UpdateAgent(ctx, &sessionv1.UpdateAgentRequest{Name: a.GetName(), Spec: spec, ExpectedVersion: expected, RequestId: c.key})
+	made, err := s.agentClient.UpdateAgent(ctx, &sessionv1.UpdateAgentRequest{Name: a.GetName(), Spec: spec, ExpectedVersion: expected, RequestId: c.key})
 	if err != nil {
 		return nil, err
 	}
 	return whole(made.GetAgent(), spec.GetPrompt()), nil
 }
 
-func (s *Server) archiveAgent(c *request) (any, error) {
+func (s *agentsServer) archiveAgent(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	done, err := s.agents.ArchiveAgent(ctx, &sessionv1.ArchiveAgentRequest{Name: agentName(c.id[0]), RequestId: c.key})
+	done, err := s.agentClient.ArchiveAgent(ctx, &sessionv1.ArchiveAgentRequest{Name: agentName(c.id[0]), RequestId: c.key})
 	if err != nil {
 		return nil, err
 	}
 	return whole(done.GetAgent(), s.system(c, done.GetAgent())), nil
 }
 
-func (s *Server) listAgents(c *request) (any, error) {
+func (s *agentsServer) listAgents(c *request) (any, error) {
 	l, err := c.list(20, 100, true)
 	if err != nil {
 		return nil, err
@@ -346,7 +346,7 @@ func (s *Server) listAgents(c *request) (any, error) {
 	defer cancel()
 	var data []any
 	for token := l.page; ; {
-		got, err := s.agents.ListAgents(ctx, &sessionv1.ListAgentsRequest{PageSize: int32(l.limit), PageToken: token, ShowArchived: l.archived})
+		got, err := s.agentClient.ListAgents(ctx, &sessionv1.ListAgentsRequest{PageSize: int32(l.limit), PageToken: token, ShowArchived: l.archived})
 		if err != nil {
 			return nil, err
 		}
@@ -361,7 +361,7 @@ func (s *Server) listAgents(c *request) (any, error) {
 	}
 }
 
-func (s *Server) listVersions(c *request) (any, error) {
+func (s *agentsServer) listVersions(c *request) (any, error) {
 	l, err := c.list(20, 100, false)
 	if err != nil {
 		return nil, err
@@ -372,7 +372,7 @@ func (s *Server) listVersions(c *request) (any, error) {
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.agents.ListAgentVersions(ctx, &sessionv1.ListAgentVersionsRequest{Parent: a.GetName(), PageSize: int32(l.limit), PageToken: l.page})
+	got, err := s.agentClient.ListAgentVersions(ctx, &sessionv1.ListAgentVersionsRequest{Parent: a.GetName(), PageSize: int32(l.limit), PageToken: l.page})
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ type cloud struct {
 }
 
 // network returns what an environment's commands may reach, and its configuration as answers have it.
-func (s *Server) network(c *request, config json.RawMessage) (rules []*sessionv1.AgentNetworkRule, shown json.RawMessage, err error) {
+func (s *environmentsServer) network(c *request, config json.RawMessage) (rules []*sessionv1.AgentNetworkRule, shown json.RawMessage, err error) {
 	var in cloud
 	if len(config) > 0 && json.Unmarshal(config, &in) != nil {
 		return nil, nil, bad("config", "it is not a configuration of an environment")
@@ -57,7 +57,7 @@ func (s *Server) network(c *request, config json.RawMessage) (rules []*sessionv1
 	case n == nil || n.Type == "unrestricted":
 		ctx, cancel := s.within(c)
 		defer cancel()
-		can, err := s.agents.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{})
+		can, err := s.agentClient.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -110,7 +110,7 @@ func environmentJSON(e *sessionv1.Environment) map[string]any {
 	return out
 }
 
-func (s *Server) createEnvironment(c *request) (any, error) {
+func (s *environmentsServer) createEnvironment(c *request) (any, error) {
 	var p environmentParams
 	if err := c.decode(&p); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (s *Server) createEnvironment(c *request) (any, error) {
 	spec.MetadataJson = kept{Environment: &d}.json()
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.environments.CreateEnvironment(ctx, &sessionv1.CreateEnvironmentRequest{Spec: spec, RequestId: c.key})
+	made, err := s.environmentClient.CreateEnvironment(ctx, &sessionv1.CreateEnvironmentRequest{Spec: spec, RequestId: c.key})
 	if err != nil {
 		return nil, err
 	}
@@ -141,10 +141,10 @@ func (s *Server) createEnvironment(c *request) (any, error) {
 }
 
 // environment reads an environment that is not deleted.
-func (s *Server) environment(c *request) (*sessionv1.Environment, error) {
+func (s *environmentsServer) environment(c *request) (*sessionv1.Environment, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.environments.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: environmentName(c.id[0])})
+	got, err := s.environmentClient.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: environmentName(c.id[0])})
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *Server) environment(c *request) (*sessionv1.Environment, error) {
 	return got.GetEnvironment(), nil
 }
 
-func (s *Server) getEnvironment(c *request) (any, error) {
+func (s *environmentsServer) getEnvironment(c *request) (any, error) {
 	e, err := s.environment(c)
 	if err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (s *Server) getEnvironment(c *request) (any, error) {
 	return environmentJSON(e), nil
 }
 
-func (s *Server) updateEnvironment(c *request) (any, error) {
+func (s *environmentsServer) updateEnvironment(c *request) (any, error) {
 	var p environmentParams
 	if err := c.decode(&p); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (s *Server) updateEnvironment(c *request) (any, error) {
 }
 
 // changeEnvironment makes a new version of an environment that the wire has made.
-func (s *Server) changeEnvironment(c *request, change func(*sessionv1.EnvironmentSpec, *environmentDoc) error) (any, error) {
+func (s *environmentsServer) changeEnvironment(c *request, change func(*sessionv1.EnvironmentSpec, *environmentDoc) error) (any, error) {
 	e, err := s.environment(c)
 	if err != nil {
 		return nil, err
@@ -203,20 +203,20 @@ func (s *Server) changeEnvironment(c *request, change func(*sessionv1.Environmen
 	e.Spec.MetadataJson = kept{Environment: d}.json()
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.environments.UpdateEnvironment(ctx, &sessionv1.UpdateEnvironmentRequest{Name: e.GetName(), Spec: e.Spec, ExpectedVersion: e.GetVersion(), RequestId: c.key})
+	made, err := s.environmentClient.UpdateEnvironment(ctx, &sessionv1.UpdateEnvironmentRequest{Name: e.GetName(), Spec: e.Spec, ExpectedVersion: e.GetVersion(), RequestId: c.key})
 	if err != nil {
 		return nil, err
 	}
 	return environmentJSON(made.GetEnvironment()), nil
 }
 
-func (s *Server) archiveEnvironment(c *request) (any, error) {
+func (s *environmentsServer) archiveEnvironment(c *request) (any, error) {
 	if _, err := s.environment(c); err != nil {
 		return nil, err
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	done, err := s.environments.ArchiveEnvironment(ctx, &sessionv1.ArchiveEnvironmentRequest{Name: environmentName(c.id[0]), RequestId: c.key})
+	done, err := s.environmentClient.ArchiveEnvironment(ctx, &sessionv1.ArchiveEnvironmentRequest{Name: environmentName(c.id[0]), RequestId: c.key})
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (s *Server) archiveEnvironment(c *request) (any, error) {
 
 // deleteEnvironment archives an environment, and marks it so that the wire shows it no more: ours cannot be deleted,
 // because sessions keep their versions.
-func (s *Server) deleteEnvironment(c *request) (any, error) {
+func (s *environmentsServer) deleteEnvironment(c *request) (any, error) {
 	if _, err := s.changeEnvironment(c, func(_ *sessionv1.EnvironmentSpec, d *environmentDoc) error {
 		d.Deleted = true
 		return nil
@@ -235,13 +235,13 @@ func (s *Server) deleteEnvironment(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	name := environmentName(c.id[0])
-	if _, err := s.environments.ArchiveEnvironment(ctx, &sessionv1.ArchiveEnvironmentRequest{Name: name, RequestId: c.part(1)}); err != nil {
+	if _, err := s.environmentClient.ArchiveEnvironment(ctx, &sessionv1.ArchiveEnvironmentRequest{Name: name, RequestId: c.part(1)}); err != nil {
 		return nil, err
 	}
 	return map[string]any{"id": environmentPrefix + lastPart(name), "type": "environment_deleted"}, nil
 }
 
-func (s *Server) listEnvironments(c *request) (any, error) {
+func (s *environmentsServer) listEnvironments(c *request) (any, error) {
 	l, err := c.list(20, 100, true)
 	if err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func (s *Server) listEnvironments(c *request) (any, error) {
 	defer cancel()
 	var data []any
 	for token := l.page; ; {
-		got, err := s.environments.ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: int32(l.limit), PageToken: token, ShowArchived: l.archived})
+		got, err := s.environmentClient.ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: int32(l.limit), PageToken: token, ShowArchived: l.archived})
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 type send func(c *request, key string) (map[string]any, error)
 
 // sendEvents takes the events that a client sends. All are checked before one has an effect.
-func (s *Server) sendEvents(c *request) (any, error) {
+func (s *eventsServer) sendEvents(c *request) (any, error) {
 	var in struct {
 		Events []userEvent `json:"events"`
 	}
@@ -54,7 +54,7 @@ func (s *Server) sendEvents(c *request) (any, error) {
 }
 
 // prepare checks an event.
-func (s *Server) prepare(c *request, session string, e userEvent, field string, tools []tool) (send, error) {
+func (s *eventsServer) prepare(c *request, session string, e userEvent, field string, tools []tool) (send, error) {
 	switch e.Type {
 	case "user.message":
 		return s.said(session, e, field, tools, sessionv1.OnActive_ON_ACTIVE_QUEUE)
@@ -85,7 +85,7 @@ func (s *Server) prepare(c *request, session string, e userEvent, field string, 
 }
 
 // said returns what sends a user's message.
-func (s *Server) said(session string, e userEvent, field string, tools []tool, on sessionv1.OnActive) (send, error) {
+func (s *eventsServer) said(session string, e userEvent, field string, tools []tool, on sessionv1.OnActive) (send, error) {
 	turn, err := e.message(field, tools)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func echo(kind, id string) map[string]any {
 	return map[string]any{"type": kind, "id": id, "processed_at": stamp(time.Now())}
 }
 
-func (s *Server) confirmation(c *request, session string, e userEvent, field string) (send, error) {
+func (s *eventsServer) confirmation(c *request, session string, e userEvent, field string) (send, error) {
 	call, err := callOf(e.ToolUse, field+".tool_use_id")
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (s *Server) confirmation(c *request, session string, e userEvent, field str
 }
 
 // digest returns the digest of the arguments that a person is asked about. A call's id begins with that of its turn.
-func (s *Server) digest(c *request, session, call, field string) (string, error) {
+func (s *eventsServer) digest(c *request, session, call, field string) (string, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	turn, _, _ := strings.Cut(call, ".")
@@ -179,7 +179,7 @@ func (s *Server) digest(c *request, session, call, field string) (string, error)
 	}
 }
 
-func (s *Server) customResult(session string, e userEvent, field string) (send, error) {
+func (s *eventsServer) customResult(session string, e userEvent, field string) (send, error) {
 	call, err := callOf(e.CustomToolUse, field+".custom_tool_use_id")
 	if err != nil {
 		return nil, err

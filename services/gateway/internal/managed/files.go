@@ -51,10 +51,10 @@ func (d *sessionDoc) mount(in []resource) error {
 }
 
 // copyFile writes a file of the user into a session's workspace.
-func (s *Server) copyFile(c *request, session string, r map[string]any, key string) error {
+func (s *filesServer) copyFile(c *request, session string, r map[string]any, key string) error {
 	id, _ := r["file_id"].(string)
 	where, _ := r["mount_path"].(string)
-	from, err := s.files.ReadFile(c.r.Context(), &sessionv1.ReadFileRequest{Name: fileName(id)})
+	from, err := s.blobs.ReadFile(c.r.Context(), &sessionv1.ReadFileRequest{Name: fileName(id)})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func outputJSON(session, where string, size int64, kind string, at time.Time) ma
 	}
 }
 
-func (s *Server) uploadFile(c *request) (any, error) {
+func (s *filesServer) uploadFile(c *request) (any, error) {
 	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, 1<<40)
 	form, err := c.r.MultipartReader()
 	if err != nil {
@@ -162,8 +162,8 @@ func (s *Server) uploadFile(c *request) (any, error) {
 	}
 }
 
-func (s *Server) upload(c *request, create *sessionv1.CreateFileRequest, part *multipart.Part) (any, error) {
-	made, err := s.files.CreateFile(c.r.Context(), create)
+func (s *filesServer) upload(c *request, create *sessionv1.CreateFileRequest, part *multipart.Part) (any, error) {
+	made, err := s.blobs.CreateFile(c.r.Context(), create)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (s *Server) upload(c *request, create *sessionv1.CreateFileRequest, part *m
 	if _, err := io.CopyN(io.Discard, part, had); err != nil {
 		return nil, problem.BodyMalformed("file", "it is shorter than what an earlier attempt has sent")
 	}
-	to, err := s.files.AppendFile(c.r.Context())
+	to, err := s.blobs.AppendFile(c.r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (s *Server) upload(c *request, create *sessionv1.CreateFileRequest, part *m
 	return fileJSON(done.GetFile()), nil
 }
 
-func (s *Server) listFiles(c *request) (any, error) {
+func (s *filesServer) listFiles(c *request) (any, error) {
 	l, err := c.list(20, 1000, false)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (s *Server) listFiles(c *request) (any, error) {
 		}
 		return page(data, got.GetNextPageToken()), nil
 	}
-	got, err := s.files.ListFiles(ctx, &sessionv1.ListFilesRequest{PageSize: int32(l.limit), PageToken: l.page})
+	got, err := s.blobs.ListFiles(ctx, &sessionv1.ListFilesRequest{PageSize: int32(l.limit), PageToken: l.page})
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (s *Server) listFiles(c *request) (any, error) {
 	return page(data, got.GetNextPageToken()), nil
 }
 
-func (s *Server) getFile(c *request) (any, error) {
+func (s *filesServer) getFile(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	if session, where, ok := output(c.id[0]); ok {
@@ -240,21 +240,21 @@ func (s *Server) getFile(c *request) (any, error) {
 		}
 		return outputJSON(session, where, got.GetFile().GetSize(), "", got.GetFile().GetModifyTime().AsTime()), nil
 	}
-	got, err := s.files.GetFile(ctx, &sessionv1.GetFileRequest{Name: fileName(c.id[0])})
+	got, err := s.blobs.GetFile(ctx, &sessionv1.GetFileRequest{Name: fileName(c.id[0])})
 	if err != nil {
 		return nil, err
 	}
 	return fileJSON(got.GetFile()), nil
 }
 
-func (s *Server) deleteFile(c *request) (any, error) {
+func (s *filesServer) deleteFile(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	var err error
 	if session, where, ok := output(c.id[0]); ok {
 		_, err = s.workspaces.DeleteSessionFile(ctx, &sessionv1.DeleteSessionFileRequest{Parent: session, Path: where, RequestId: c.key})
 	} else {
-		_, err = s.files.DeleteFile(ctx, &sessionv1.DeleteFileRequest{Name: fileName(c.id[0]), RequestId: c.key})
+		_, err = s.blobs.DeleteFile(ctx, &sessionv1.DeleteFileRequest{Name: fileName(c.id[0]), RequestId: c.key})
 	}
 	if err != nil {
 		return nil, err
@@ -263,7 +263,7 @@ func (s *Server) deleteFile(c *request) (any, error) {
 }
 
 // fileContent answers with a file's bytes.
-func (s *Server) fileContent(c *request) (any, error) {
+func (s *filesServer) fileContent(c *request) (any, error) {
 	next, kind, name, err := s.opened(c)
 	if err != nil {
 		return nil, err
@@ -289,7 +289,7 @@ func (s *Server) fileContent(c *request) (any, error) {
 }
 
 // opened opens a file. Its first message describes it.
-func (s *Server) opened(c *request) (next func() ([]byte, error), kind, name string, err error) {
+func (s *filesServer) opened(c *request) (next func() ([]byte, error), kind, name string, err error) {
 	kind = "application/octet-stream"
 	if session, where, ok := output(c.id[0]); ok {
 		stream, err := s.workspaces.ReadSessionFile(c.r.Context(), &sessionv1.ReadSessionFileRequest{Parent: session, Path: where})
@@ -301,7 +301,7 @@ func (s *Server) opened(c *request) (next func() ([]byte, error), kind, name str
 		}
 		return func() ([]byte, error) { m, err := stream.Recv(); return m.GetData(), err }, kind, path.Base(where), nil
 	}
-	stream, err := s.files.ReadFile(c.r.Context(), &sessionv1.ReadFileRequest{Name: fileName(c.id[0])})
+	stream, err := s.blobs.ReadFile(c.r.Context(), &sessionv1.ReadFileRequest{Name: fileName(c.id[0])})
 	if err != nil {
 		return nil, "", "", err
 	}

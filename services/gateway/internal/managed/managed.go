@@ -35,23 +35,43 @@ const (
 
 // Server serves the wire. It is safe for concurrent use.
 type Server struct {
-	*wire.Server
-	agents       sessionv1.AgentServiceClient
-	environments sessionv1.EnvironmentServiceClient
-	files        sessionv1.FileServiceClient
-	workspaces   sessionv1.SessionFileServiceClient
-	keys         sessionv1.KeyServiceClient
-	routes       []route
+	routes []route
+	*base
 }
+
+// base is what all parts of the wire share.
+type base struct {
+	*wire.Server
+	agentClient sessionv1.AgentServiceClient
+	keys        sessionv1.KeyServiceClient
+}
+
+// The parts of the wire, by resource.
+type (
+	agentsServer       struct{ *base }
+	environmentsServer struct {
+		*base
+		environmentClient sessionv1.EnvironmentServiceClient
+	}
+	filesServer struct {
+		*base
+		blobs      sessionv1.FileServiceClient
+		workspaces sessionv1.SessionFileServiceClient
+	}
+	sessionsServer struct {
+		*base
+		files *filesServer
+	}
+	eventsServer struct{ *base }
+)
 
 // New returns a Server of the session service behind a connection.
 func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
-	s := &Server{
-		Server: shared, agents: sessionv1.NewAgentServiceClient(session), environments: sessionv1.NewEnvironmentServiceClient(session),
-		files: sessionv1.NewFileServiceClient(session), workspaces: sessionv1.NewSessionFileServiceClient(session), keys: sessionv1.NewKeyServiceClient(session),
-	}
-	s.routes = s.table()
-	return s
+	b := &base{Server: shared, agentClient: sessionv1.NewAgentServiceClient(session), keys: sessionv1.NewKeyServiceClient(session)}
+	files := &filesServer{b, sessionv1.NewFileServiceClient(session), sessionv1.NewSessionFileServiceClient(session)}
+	return &Server{base: b, routes: table(
+		&agentsServer{b}, &environmentsServer{b, sessionv1.NewEnvironmentServiceClient(session)}, &sessionsServer{b, files}, &eventsServer{b}, files,
+	)}
 }
 
 // handler answers a request with what it returns as JSON; with nil it has answered itself.
@@ -80,21 +100,21 @@ func on(method, template string, h handler) route {
 	return route{method, Prefix + "/v1" + template, regexp.MustCompile("^" + pattern + "$"), h}
 }
 
-func (s *Server) table() []route {
+func table(agents *agentsServer, environments *environmentsServer, sessions *sessionsServer, events *eventsServer, files *filesServer) []route {
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	return []route{
-		on(post, "/agents", s.createAgent), on(get, "/agents", s.listAgents), on(get, "/agents/{agent}", s.getAgent), on(post, "/agents/{agent}", s.updateAgent),
-		on(post, "/agents/{agent}/archive", s.archiveAgent), on(get, "/agents/{agent}/versions", s.listVersions),
-		on(post, "/environments", s.createEnvironment), on(get, "/environments", s.listEnvironments), on(get, "/environments/{environment}", s.getEnvironment),
-		on(post, "/environments/{environment}", s.updateEnvironment), on(remove, "/environments/{environment}", s.deleteEnvironment),
-		on(post, "/environments/{environment}/archive", s.archiveEnvironment),
-		on(post, "/sessions", s.createSession), on(get, "/sessions", s.listSessions), on(get, "/sessions/{session}", s.getSession), on(post, "/sessions/{session}", s.updateSession),
-		on(remove, "/sessions/{session}", s.deleteSession), on(post, "/sessions/{session}/archive", s.archiveSession),
-		on(get, "/sessions/{session}/resources", s.listResources),
-		on(post, "/sessions/{session}/events", s.sendEvents), on(get, "/sessions/{session}/events", s.listEvents), on(get, "/sessions/{session}/events/stream", s.streamEvents),
-		on(get, "/sessions/{session}/threads", s.listThreads), on(get, "/sessions/{session}/threads/{thread}", s.getThread),
-		on(get, "/sessions/{session}/threads/{thread}/events", s.listEvents), on(get, "/sessions/{session}/threads/{thread}/stream", s.streamEvents),
-		on(post, "/files", s.uploadFile), on(get, "/files", s.listFiles), on(get, "/files/{file}", s.getFile), on(get, "/files/{file}/content", s.fileContent), on(remove, "/files/{file}", s.deleteFile),
+		on(post, "/agents", agents.createAgent), on(get, "/agents", agents.listAgents), on(get, "/agents/{agent}", agents.getAgent), on(post, "/agents/{agent}", agents.updateAgent),
+		on(post, "/agents/{agent}/archive", agents.archiveAgent), on(get, "/agents/{agent}/versions", agents.listVersions),
+		on(post, "/environments", environments.createEnvironment), on(get, "/environments", environments.listEnvironments), on(get, "/environments/{environment}", environments.getEnvironment),
+		on(post, "/environments/{environment}", environments.updateEnvironment), on(remove, "/environments/{environment}", environments.deleteEnvironment),
+		on(post, "/environments/{environment}/archive", environments.archiveEnvironment),
+		on(post, "/sessions", sessions.createSession), on(get, "/sessions", sessions.listSessions), on(get, "/sessions/{session}", sessions.getSession), on(post, "/sessions/{session}", sessions.updateSession),
+		on(remove, "/sessions/{session}", sessions.deleteSession), on(post, "/sessions/{session}/archive", sessions.archiveSession),
+		on(get, "/sessions/{session}/resources", sessions.listResources),
+		on(post, "/sessions/{session}/events", events.sendEvents), on(get, "/sessions/{session}/events", events.listEvents), on(get, "/sessions/{session}/events/stream", events.streamEvents),
+		on(get, "/sessions/{session}/threads", sessions.listThreads), on(get, "/sessions/{session}/threads/{thread}", sessions.getThread),
+		on(get, "/sessions/{session}/threads/{thread}/events", events.listEvents), on(get, "/sessions/{session}/threads/{thread}/stream", events.streamEvents),
+		on(post, "/files", files.uploadFile), on(get, "/files", files.listFiles), on(get, "/files/{file}", files.getFile), on(get, "/files/{file}/content", files.fileContent), on(remove, "/files/{file}", files.deleteFile),
 	}
 }
 

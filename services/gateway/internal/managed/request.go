@@ -20,7 +20,7 @@ import (
 )
 
 // read reads the body of a request; an empty one counts as an empty object.
-func (s *Server) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (s *base) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := codec.CheckContentEncoding(r.Header); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ const attempts = "X-Stainless-Retry-Count"
 
 // claim returns the idempotency key of a request: a new one for a first attempt, and for a repetition the one of the
 // latest equal request of the caller. The session service remembers it, so any replica may get the repetition.
-func (s *Server) claim(c *request) (string, error) {
+func (s *base) claim(c *request) (string, error) {
 	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
 		return wire.RequestID("managed", key), nil
 	}
@@ -72,7 +72,7 @@ func (s *Server) claim(c *request) (string, error) {
 func (c *request) part(n int) string { return c.key + "." + strconv.Itoa(n) }
 
 // within bounds a call of a service.
-func (s *Server) within(c *request) (context.Context, context.CancelFunc) {
+func (s *base) within(c *request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), s.Timeout)
 }
 

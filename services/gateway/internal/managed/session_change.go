@@ -19,7 +19,7 @@ func nanoUSD(cents string) (int64, bool) {
 	return whole.Int64(), whole.IsInt64() && whole.Sign() > 0
 }
 
-func (s *Server) updateSession(c *request) (any, error) {
+func (s *sessionsServer) updateSession(c *request) (any, error) {
 	var p sessionParams
 	if err := c.decode(&p); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (s *Server) updateSession(c *request) (any, error) {
 	return s.getSession(c)
 }
 
-func (s *Server) archiveSession(c *request) (any, error) {
+func (s *sessionsServer) archiveSession(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	if _, err := s.Sessions.ArchiveSession(ctx, &sessionv1.ArchiveSessionRequest{Name: sessionName(c.id[0]), RequestId: c.key}); err != nil {
@@ -70,7 +70,7 @@ func (s *Server) archiveSession(c *request) (any, error) {
 	return s.getSession(c)
 }
 
-func (s *Server) deleteSession(c *request) (any, error) {
+func (s *sessionsServer) deleteSession(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	name := sessionName(c.id[0])
@@ -83,7 +83,7 @@ func (s *Server) deleteSession(c *request) (any, error) {
 // archivedPage begins the cursor of a page of archived sessions, which come after the others.
 const archivedPage = "archived."
 
-func (s *Server) listSessions(c *request) (any, error) {
+func (s *sessionsServer) listSessions(c *request) (any, error) {
 	l, err := c.list(20, 100, false)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func threadOf(x *sessionv1.Session) map[string]any {
 	}
 }
 
-func (s *Server) listThreads(c *request) (any, error) {
+func (s *sessionsServer) listThreads(c *request) (any, error) {
 	x, err := s.session(c)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (s *Server) listThreads(c *request) (any, error) {
 	return page([]any{threadOf(x)}, ""), nil
 }
 
-func (s *Server) getThread(c *request) (any, error) {
+func (s *sessionsServer) getThread(c *request) (any, error) {
 	x, err := s.session(c)
 	if err != nil {
 		return nil, err

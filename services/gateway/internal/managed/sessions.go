@@ -39,7 +39,7 @@ type resource struct {
 func sessionName(id string) string { return "sessions/" + strings.TrimPrefix(id, sessionPrefix) }
 
 // agentOf returns the agent that a session asks for, in its newest version: our sessions begin with that one.
-func (s *Server) agentOf(c *request, raw json.RawMessage) (*sessionv1.Agent, error) {
+func (s *base) agentOf(c *request, raw json.RawMessage) (*sessionv1.Agent, error) {
 	var in struct {
 		Type    string `json:"type"`
 		ID      string `json:"id"`
@@ -86,7 +86,7 @@ func budgetOf(raw json.RawMessage) (*sessionv1.Budget, error) {
 }
 
 // describe fills in what a session shows of its agent.
-func (d *sessionDoc) describe(s *Server, c *request, a *sessionv1.Agent) {
+func (d *sessionDoc) describe(s *base, c *request, a *sessionv1.Agent) {
 	doc := docOf(a.GetMetadataJson(), a.GetName(), a.GetModel())
 	d.Tools, d.Agent = doc.Tools, agentJSON(a.GetName(), a.GetVersion(), a.GetDescription(), s.system(c, a), doc)
 }
@@ -107,7 +107,7 @@ func (d *sessionDoc) json() (string, error) {
 	return text, nil
 }
 
-func (s *Server) createSession(c *request) (any, error) {
+func (s *sessionsServer) createSession(c *request) (any, error) {
 	var p sessionParams
 	if err := c.decode(&p); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (s *Server) createSession(c *request) (any, error) {
 		return nil, err
 	}
 	d := &sessionDoc{Environment: p.Environment, Budget: p.Budget, Resources: []map[string]any{}}
-	d.describe(s, c, a)
+	d.describe(s.base, c, a)
 	if d.Metadata, err = p.Metadata.merged(nil); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s *Server) createSession(c *request) (any, error) {
 }
 
 // begin creates a session, and then gives it what comes with it. A repetition does what the first attempt has not.
-func (s *Server) begin(c *request, want *sessionv1.Session, d *sessionDoc, first []*sessionv1.CreateTurnRequest) (any, error) {
+func (s *sessionsServer) begin(c *request, want *sessionv1.Session, d *sessionDoc, first []*sessionv1.CreateTurnRequest) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	made, err := s.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: want, RequestId: c.key})
@@ -163,7 +163,7 @@ func (s *Server) begin(c *request, want *sessionv1.Session, d *sessionDoc, first
 		if err != nil {
 			return nil, err
 		}
-		d.describe(s, c, a)
+		d.describe(s.base, c, a)
 		text, err := d.json()
 		if err != nil {
 			return nil, err
@@ -174,7 +174,7 @@ func (s *Server) begin(c *request, want *sessionv1.Session, d *sessionDoc, first
 		session.MetadataJson = text
 	}
 	for i, r := range d.Resources {
-		if err := s.copyFile(c, session.GetName(), r, c.part(1000+i)); err != nil {
+		if err := s.files.copyFile(c, session.GetName(), r, c.part(1000+i)); err != nil {
 			return nil, err
 		}
 	}
@@ -271,14 +271,14 @@ func sessionJSON(x *sessionv1.Session) map[string]any {
 }
 
 // session reads the session of a request.
-func (s *Server) session(c *request) (*sessionv1.Session, error) {
+func (s *base) session(c *request) (*sessionv1.Session, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	got, err := s.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.id[0])})
 	return got.GetSession(), err
 }
 
-func (s *Server) getSession(c *request) (any, error) {
+func (s *sessionsServer) getSession(c *request) (any, error) {
 	x, err := s.session(c)
 	if err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func (s *Server) getSession(c *request) (any, error) {
 	return sessionJSON(x), nil
 }
 
-func (s *Server) listResources(c *request) (any, error) {
+func (s *sessionsServer) listResources(c *request) (any, error) {
 	x, err := s.session(c)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func placeOf(text string) (p place, ok bool) {
 }
 
 // history returns the events of a session, the oldest first, each once with what is known of it last.
-func (s *Server) history(c *request, x *sessionv1.Session) ([]Event, error) {
+func (s *eventsServer) history(c *request, x *sessionv1.Session) ([]Event, error) {
 	_, names := clientTools(sessionDocOf(x).Tools)
 	enc := NewEncoder(names)
 	ctx, cancel := s.within(c)
@@ -70,7 +70,7 @@ func once(enc *Encoder, log []*sessionv1.Event) []Event {
 	return out
 }
 
-func (s *Server) listEvents(c *request) (any, error) {
+func (s *eventsServer) listEvents(c *request) (any, error) {
 	l, err := c.list(1000, 1000, true)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (s *Server) listEvents(c *request) (any, error) {
 }
 
 // streamEvents follows a session.
-func (s *Server) streamEvents(c *request) (any, error) {
+func (s *eventsServer) streamEvents(c *request) (any, error) {
 	if err := c.thread(); err != nil {
 		return nil, err
 	}
