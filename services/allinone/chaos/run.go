@@ -26,6 +26,7 @@ type options struct {
 	lease    time.Duration
 	settle   time.Duration // how long turns may take to end after the last fault
 	duration time.Duration // of the faults, at most
+	kinds    time.Duration // how long the load may go on after the faults until it has seen each kind of work; 0: it need not
 	race     bool
 	only     []string
 	log      func(format string, args ...any)
@@ -67,6 +68,9 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	if err != nil {
 		return nil, rep, err
 	}
+	if faulty == nil && o.kinds > 0 {
+		faulty = eachKind(ctx, l, o.kinds)
+	}
 	o.log("the last fault is over; waiting for the turns to end")
 	settle, cancel := context.WithTimeout(ctx, o.settle)
 	defer cancel()
@@ -92,6 +96,16 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 		}
 	}
 	return rec, rep, faulty
+}
+
+// eachKind lets the load go on until it has seen each kind of work.
+func eachKind(ctx context.Context, l *load.Load, most time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	if missing := l.AwaitEachKind(ctx); len(missing) > 0 {
+		return fmt.Errorf("within %s after the faults the load has never seen %s", most, strings.Join(missing, ", nor "))
+	}
+	return nil
 }
 
 // revive restarts the programs that have ended by themselves, and returns their names.

@@ -26,6 +26,7 @@ func (c *client) saw(e *sessionv1.Event) {
 
 // heard lets people answer what an event of a session, or of one of its subagents, asks.
 func (c *client) heard(people context.Context, session string, ev *sessionv1.Event, r *rand.Rand) {
+	c.load.seen.note(ev)
 	switch b := ev.GetBody().(type) {
 	case *sessionv1.Event_SubagentStarted:
 		c.mu.Lock()

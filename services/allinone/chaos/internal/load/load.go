@@ -60,6 +60,7 @@ type Load struct {
 	end      context.CancelFunc
 	finished atomic.Int64 // turns
 	forks    atomic.Int64
+	seen     *sightings
 
 	mu       sync.Mutex // guards what follows
 	sessions []*client
@@ -96,7 +97,7 @@ type client struct {
 
 // Start begins to make load, until Stop.
 func Start(ctx context.Context, o Options) (*Load, error) {
-	l := &Load{options: o, stop: make(chan struct{})}
+	l := &Load{options: o, stop: make(chan struct{}), seen: newSightings()}
 	l.ending, l.end = context.WithCancel(ctx)
 	if err := l.connect(); err != nil {
 		l.end()
