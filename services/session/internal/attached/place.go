@@ -20,7 +20,7 @@ func (h *Hub) place(sc state.Scope, hold *holding) (state.Outcome, error) {
 	if hold.p != nil {
 		select {
 		case <-hold.p.over:
-			h.drop(hold, nil)
+			h.drop(sc, hold, nil)
 		default:
 			return state.Outcome{}, nil
 		}

@@ -115,7 +115,7 @@ func (h *Hub) compose(sc state.Scope, hold *holding, request model.Request) (ste
 			return h.act(sc, hold, a, request, said)
 		}
 	}
-	h.drop(hold, err)
+	h.drop(sc, hold, err)
 	return step.Next{}, state.Outcome{}, err
 }
 
@@ -213,7 +213,7 @@ func (h *Hub) act(sc state.Scope, hold *holding, a *asked, request model.Request
 	switch k := said.GetKind().(type) {
 	case *sessionv1.AttachRequest_Ask:
 		if fault := checkAsk(k.Ask, request); fault != nil {
-			h.drop(hold, fault)
+			h.drop(sc, hold, fault)
 			return step.Next{}, state.Outcome{}, fault
 		}
 		hold.question, hold.attempt = k.Ask, 0
@@ -285,12 +285,12 @@ func (h *Hub) Leave(sc state.Scope) {
 	delete(h.held, leaseOf(sc))
 	h.mu.Unlock()
 	if hold != nil {
-		h.drop(hold, nil)
+		h.drop(sc, hold, nil)
 	}
 }
 
-// drop takes the turn away from its process. why is the process's fault, if it has one.
-func (h *Hub) drop(hold *holding, why error) {
+// drop takes the turn away from its process, also when ctx has ended. why is the process's fault, if it has one.
+func (h *Hub) drop(ctx context.Context, hold *holding, why error) {
 	p := hold.p
 	if p == nil {
 		return
@@ -303,7 +303,7 @@ func (h *Hub) drop(hold *holding, why error) {
 	if errors.As(why, &fault) {
 		leave.Fault = &sessionv1.RuntimeFault{Field: fault.field, Message: fault.message}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
 	if err := p.send(ctx, leaveWithin, &sessionv1.AttachResponse{Kind: &sessionv1.AttachResponse_Leave{Leave: leave}}); err != nil && !errors.Is(err, errGone) {
 		p.lose(err)

@@ -33,7 +33,7 @@ func (w *writer) Stream(ctx context.Context, _ model.Request, emit func(model.De
 			return nil, context.Cause(ctx)
 		}
 		w.hold.failure = fault
-		w.hub.drop(w.hold, fault)
+		w.hub.drop(ctx, w.hold, fault)
 		return nil, &step.LostError{Why: fault.Error()}
 	}
 	return resp, nil
