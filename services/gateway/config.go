@@ -23,7 +23,7 @@ type Config struct {
 	MaxStreamsPerClient int           `key:"max-streams-per-client" help:"the most streams at a time of one client address; 0 for no limit"`
 	Rate                float64       `key:"rate" help:"how many requests a second one client address may make; 0 for no limit"`
 	Burst               int           `key:"burst" help:"how many requests one client address may make at once, where rate is not 0"`
-	PublicURL           string        `key:"public-url" help:"where MCP clients reach the server, such as https://agents.example.com, if not at the address of their request"`
+	PublicURL           string        `key:"public-url" help:"where clients and authorization servers of MCP reach the server, such as https://agents.example.com, if not at the address of their request"`
 	MCPSessions         bool          `key:"mcp-sessions" help:"whether MCP clients of revisions before 2026-07-28 get sessions, which live in this process: they can be asked, and hear of changed tools. With several replicas, send requests with the same Mcp-Session-Id to the same one"`
 	AllowedOrigins      []string      `key:"allowed-origins" help:"origins of web pages that may call from a browser, such as https://app.example.com; none by default"`
 }

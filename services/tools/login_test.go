@@ -41,21 +41,22 @@ type authority struct {
 	access   map[string]time.Time  // ends of access tokens
 	refresh  map[string]bool
 	lifetime time.Duration
-	narrow   bool         // no token is enough
-	asked    []url.Values // pages
+	narrow   bool            // only a token with the scope write is enough
+	wide     map[string]bool // those tokens
+	asked    []url.Values    // pages
 	made     int
 }
 
 func newAuthority(t *testing.T, server http.Handler) *authority {
 	t.Helper()
 	a := &authority{
-		t: t, lifetime: time.Hour, clients: map[string]string{}, codes: map[string]url.Values{}, access: map[string]time.Time{}, refresh: map[string]bool{},
+		t: t, lifetime: time.Hour, clients: map[string]string{}, codes: map[string]url.Values{}, access: map[string]time.Time{}, refresh: map[string]bool{}, wide: map[string]bool{},
 	}
 	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
 		a.mu.Lock()
 		end, ok := a.access[token]
-		narrow := a.narrow
+		narrow := a.narrow && !a.wide[token]
 		a.mu.Unlock()
 		switch {
 		case narrow && q.Method == http.MethodPost:
@@ -151,6 +152,7 @@ func (a *authority) token(w http.ResponseWriter, q *http.Request) {
 	a.made++
 	access, refresh := fmt.Sprintf("access-secret-%d", a.made), fmt.Sprintf("refresh-secret-%d", a.made)
 	a.access[access], a.refresh[refresh] = time.Now().Add(a.lifetime), true
+	a.wide[access] = slices.Contains(strings.Fields(page.Get("scope")), "write")
 	a.answer(w, map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(a.lifetime.Seconds()), "refresh_token": refresh})
 }
 
@@ -195,7 +197,13 @@ func (f *fixture) person(user string, s *commonv1.McpServer) *person {
 }
 
 // state waits until the server has a state for the user.
-func (p *person) state(want commonv1.McpServerState) {
+func (p *person) state(want commonv1.McpServerState) *commonv1.McpServerStatus {
+	p.t.Helper()
+	return p.says(want, "")
+}
+
+// says waits until the server has a state for the user, and the status says some words.
+func (p *person) says(want commonv1.McpServerState, words string) *commonv1.McpServerStatus {
 	p.t.Helper()
 	var last *commonv1.McpServerStatus
 	again := time.NewTicker(20 * time.Millisecond)
@@ -205,11 +213,12 @@ func (p *person) state(want commonv1.McpServerState) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		if last = r.Servers[0]; last.State == want {
-			return
+		if last = r.Servers[0]; last.State == want && strings.Contains(last.Message, words) {
+			return last
 		}
 	}
 	p.t.Fatalf("the server is %v, not %v", last, want)
+	return nil
 }
 
 func (p *person) begin() string {
@@ -303,6 +312,42 @@ func TestACallThatNeedsFurtherRightsWasNotMade(t *testing.T) {
 	if err != nil || got.result.GetOutcome() != failed || !strings.Contains(got.text(), "was not made") || !strings.Contains(got.text(), "further rights") {
 		t.Errorf("the call ended as %v: %q, %v", got.result.GetOutcome(), got.text(), err)
 	}
+	if last := ann.state(connected); !strings.Contains(last.GetMessage(), "further rights of the user; log in to it again") {
+		t.Errorf("the status says %q", last.GetMessage())
+	}
+	page := ann.begin()
+	if at, err := url.Parse(page); err != nil || at.Query().Get("scope") != "write read" {
+		t.Errorf("the next login asks for %q, %v", at.Query().Get("scope"), err)
+	}
+	if err := ann.finish(a.follow(page)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = ann.calls.CallTool(ann.ctx, mcpCall("c2", "mcp__wiki__hello", `{}`, s)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := drain(r); err != nil || got.result.GetOutcome() != ok || got.text() != "hello" {
+		t.Errorf("with the wider token the call ended as %v: %q, %v", got.result.GetOutcome(), got.text(), err)
+	}
+	if last := ann.state(connected); last.GetMessage() != "" {
+		t.Errorf("the status then says %q", last.GetMessage())
+	}
+}
+
+func TestAServerThatWantsFurtherRightsFromTheBeginningWantsALogin(t *testing.T) {
+	f, a, s := withLogins(t)
+	ann := f.person("ann", s)
+	back := a.follow(ann.begin())
+	a.mu.Lock()
+	a.narrow = true
+	a.mu.Unlock()
+	if err := ann.finish(back); err != nil {
+		t.Fatal(err)
+	}
+	ann.says(needsLogin, "further rights")
+	if err := ann.finish(a.follow(ann.begin())); err != nil {
+		t.Fatal(err)
+	}
+	ann.state(connected)
 }
 
 func TestATokenIsRefreshedUntilTheUserMustLogInAgain(t *testing.T) {

@@ -11,6 +11,11 @@ import (
 // wellKnown is where clients find out how to log in (RFC 9728).
 const wellKnown = "/.well-known/oauth-protected-resource"
 
+// clientPath is where Fairlead says who it is as a client of MCP servers' authorization servers, and callbackPath is
+// where these send browsers back: a client id metadata document, whose address is the client's id. The tools service
+// derives the address from its mcp-login-callback.
+const clientPath, callbackPath = "/v1/mcp/client", "/v1/mcp/callback"
+
 // metadataOf returns the path whose metadata a path has, and whether it has any.
 func metadataOf(path string) (resource string, ok bool) {
 	resource, ok = strings.CutPrefix(path, wellKnown)
@@ -18,28 +23,54 @@ func metadataOf(path string) (resource string, ok bool) {
 }
 
 // ServeMetadata answers a request for the metadata of a path here, and reports whether it was one. Without issuers
-// there are none.
+// there are none. It also serves the client id metadata document, where authorization servers can reach it.
 func (s *Server) ServeMetadata(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path == clientPath && strings.HasPrefix(s.PublicURL, "https://") {
+		serveJSON(w, r, clientPath, s.client())
+		return true
+	}
 	resource, ok := metadataOf(r.URL.Path)
 	if !ok || len(s.Issuers) == 0 {
 		return false
 	}
-	r.Pattern = wellKnown
+	serveJSON(w, r, wellKnown, metadata{s.base(r) + resource, s.Issuers, []string{"header"}, "Fairlead"})
+	return true
+}
+
+// serveJSON answers a request for a document that everyone may read.
+func serveJSON(w http.ResponseWriter, r *http.Request, pattern string, document any) {
+	r.Pattern = pattern
 	allowed := []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	switch r.Method {
 	case http.MethodOptions:
 		w.WriteHeader(http.StatusNoContent)
-		return true
+		return
 	case http.MethodGet, http.MethodHead:
 	default:
 		problem.Write(w, problem.MethodNotAllowed(r.Method, r.URL.Path, allowed))
-		return true
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	// The client has gone if it cannot be written.
-	_ = json.NewEncoder(w).Encode(metadata{s.base(r) + resource, s.Issuers, []string{"header"}, "Fairlead"}) //nolint:errchkjson // strings always marshal
-	return true
+	_ = json.NewEncoder(w).Encode(document) //nolint:errchkjson // strings always marshal
+}
+
+// client is Fairlead as a client of authorization servers: a public one, which uses PKCE.
+type client struct {
+	ID              string   `json:"client_id"`
+	Name            string   `json:"client_name"`
+	URI             string   `json:"client_uri"`
+	RedirectURIs    []string `json:"redirect_uris"`
+	GrantTypes      []string `json:"grant_types"`
+	ResponseTypes   []string `json:"response_types"`
+	TokenAuth       string   `json:"token_endpoint_auth_method"`
+	ApplicationType string   `json:"application_type"`
+}
+
+func (s *Server) client() client {
+	at := strings.TrimSuffix(s.PublicURL, "/")
+	return client{at + clientPath, "Fairlead", at, []string{at + callbackPath}, []string{"authorization_code", "refresh_token"}, []string{"code"}, "none", "web"}
 }
 
 // metadata is what a client must know of a path to log in.

@@ -134,6 +134,9 @@ func (l *Logins) identify(ctx context.Context, f *found, o *commonv1.McpOAuth, s
 	case before.Grant.Issuer == f.Issuer && before.Grant.ClientID != "":
 		f.ClientID, f.Secret, f.Style = before.Grant.ClientID, before.Grant.Secret, before.Grant.Style
 		return nil
+	case s.ClientIDMetadataDocumentSupported && l.documented(ctx):
+		f.ClientID, f.Style = l.clientID(), oauth2.AuthStyleInParams
+		return nil
 	case s.RegistrationEndpoint == "":
 		return &ImpossibleError{"the authorization server registers no clients; register Fairlead there with the redirect " + l.Callback + ", and set oauth.client_id of the server"}
 	}

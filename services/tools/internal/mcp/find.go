@@ -128,7 +128,7 @@ func (v view) message() string {
 func status(s *commonv1.McpServer, v view) *commonv1.McpServerStatus {
 	st := &commonv1.McpServerStatus{Name: s.GetName(), State: v.state, Required: s.GetRequired(), Message: v.message()}
 	if v.state == connected {
-		st.Message = v.catalog.summary()
+		st.Message = v.catalog.summary(v.wants)
 	}
 	if !v.since.IsZero() {
 		st.ConnectTime = timestamppb.New(v.since)

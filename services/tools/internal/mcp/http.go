@@ -209,7 +209,7 @@ func (x *exchange) answered(status int) { x.status.Store(int32(status)) }
 
 // stateOf returns the state of a server after a failed attempt.
 func stateOf(err error) commonv1.McpServerState {
-	if errors.Is(err, errLogin) {
+	if errors.Is(err, errLogin) || errors.Is(err, errScope) {
 		return needsLogin
 	}
 	return failed

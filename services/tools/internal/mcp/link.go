@@ -78,6 +78,7 @@ type view struct {
 	since   time.Time
 	until   time.Time // how long a list waits for it while it is being connected
 	catalog catalog   // also of a server that is away: what it had
+	wants   string    // what the user must do for calls that the connected server refuses
 }
 
 func newLink(ctx context.Context, p *Pool, k string, c Caller, s offer) *link {

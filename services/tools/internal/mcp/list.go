@@ -150,11 +150,8 @@ func describe(t *mcp.Tool) string {
 	return cut(strings.ToValidUTF8(text, "\uFFFD"), maxDescription)
 }
 
-// summary says what is wrong with the list.
-func (c catalog) summary() string {
-	all := c.notes
-	if c.trouble != "" {
-		all = append(slices.Clone(all), c.trouble)
-	}
-	return strings.Join(all, "; ")
+// summary says what is wrong with the list, after what else is.
+func (c catalog) summary(further string) string {
+	all := slices.Concat([]string{further}, c.notes, []string{c.trouble})
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }

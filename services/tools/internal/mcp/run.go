@@ -105,6 +105,9 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 		if e, ok := errors.AsType[*callError](err); ok && e.status == http.StatusUnauthorized {
 			l.lost(v.session) // a new connection asks for the login
 		}
+		if errors.Is(err, errScope) { // the other tools still work
+			l.show(func(v *view) { v.wants = errScope.Error() })
+		}
 		if err != nil {
 			return r.failed(ctx, l, c.Arguments, err)
 		}

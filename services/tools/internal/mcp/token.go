@@ -106,6 +106,7 @@ func (p *Pool) LoggedIn(of login.Finished) {
 	defer p.mu.Unlock()
 	for _, l := range p.links {
 		if l.first.User == of.User && l.first.Ref.Tenant == of.Tenant && login.ResourceOf(l.server.GetHttp().GetUrl()) == of.Resource {
+			l.show(func(v *view) { v.wants = "" })
 			l.nudge()
 		}
 	}
