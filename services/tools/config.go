@@ -37,6 +37,7 @@ type Config struct {
 	MaxCallTime     time.Duration         `key:"max-call-time" help:"the most time of one call, whatever its tool allows"`
 	MCPServers      map[string]mcp.Server `key:"mcp-servers" help:"MCP servers for every agent whose tools name them, as mcp__NAME__* or as one of their tools"`
 	MCPConnections  int                   `key:"mcp-connections" help:"the most connections to MCP servers; an unused one makes room for another"`
+	MCPStart        time.Duration         `key:"mcp-start" help:"how long an MCP server may take until its tools are known; after that it counts as failed, and is tried again"`
 	MCPIdle         time.Duration         `key:"mcp-idle" help:"how long an unused connection to an MCP server is kept"`
 	MCPAllowPrivate []string              `key:"mcp-allow-private" help:"addresses and CIDRs, such as 10.20.0.0/16, at which users' MCP servers may be besides public addresses; servers in a sandbox do not need it"`
 
@@ -48,7 +49,7 @@ type Config struct {
 
 // Defaults returns the default configuration.
 func Defaults() Config {
-	return Config{DatabaseWait: time.Minute, LeaseTTL: 6 * time.Second, OperationTTL: 24 * time.Hour, OperationKeep: 24 * time.Hour, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20, MCPConnections: 512, MCPIdle: 5 * time.Minute}
+	return Config{DatabaseWait: time.Minute, LeaseTTL: 6 * time.Second, OperationTTL: 24 * time.Hour, OperationKeep: 24 * time.Hour, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20, MCPConnections: 512, MCPStart: 30 * time.Second, MCPIdle: 5 * time.Minute}
 }
 
 // Validate reports every fault at once.
@@ -81,6 +82,7 @@ func (c Config) Validate() error {
 		faults = append(faults, err)
 	}
 	fault(c.MCPConnections < 1 || c.MCPConnections > 100_000, "mcp-connections: %d is not between 1 and 100000", c.MCPConnections)
+	fault(c.MCPStart < time.Second, "mcp-start: %v is less than 1s", c.MCPStart)
 	fault(c.MCPIdle < time.Second, "mcp-idle: %v is less than 1s", c.MCPIdle)
 	key := len(c.MCPLoginKey.Reveal())
 	fault(key > 0 && key < 32, "mcp-login-key: it has less than 32 characters")

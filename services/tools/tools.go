@@ -122,7 +122,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	}
 	policies := policy.New(policy.Config{Profiles: profiles, AllowBypass: c.AllowBypass, Store: journal})
 	servers := mcp.NewPool(mcp.Config{
-		Log: d.Log, Execs: sandboxv1.NewExecServiceClient(d.Sandbox), Version: d.Version, Connections: c.MCPConnections, Idle: c.MCPIdle, Private: c.private(), Operator: mcp.Servers(c.MCPServers),
+		Log: d.Log, Execs: sandboxv1.NewExecServiceClient(d.Sandbox), Version: d.Version, Connections: c.MCPConnections, Start: c.MCPStart, Idle: c.MCPIdle, Private: c.private(), Operator: mcp.Servers(c.MCPServers),
 	})
 	users, err := login.New(login.Config{Store: journal, Client: servers.HTTPClient(), Key: c.MCPLoginKey.Reveal(), Callback: c.MCPLoginCallback})
 	if err != nil {

@@ -222,3 +222,22 @@ func TestAnUploadThatIsNoSkillNamesItsFaults(t *testing.T) {
 	}
 	wants(t, s.call(t, http.MethodPost, "/v1/skills", fmt.Sprintf(`{"file":%q}`, s.upload(t, "text"))), http.StatusBadRequest, "neither a zip")
 }
+
+func TestASessionIsWarnedOfASkillThatWasDeleted(t *testing.T) {
+	s := skilled(t, options{})
+	wants(t, s.addSkill(t, "", "tenant", 0), http.StatusOK, `"version":1`)
+	session, kept := s.withSkills(t, `["greet"]`)
+	if kept != "greet@1" {
+		t.Errorf("it keeps to %s", kept)
+	}
+	wants(t, s.call(t, http.MethodDelete, "/v1/skills/greet", ""), http.StatusOK, "")
+	frames := s.turn(t, session, "use it")
+	last(t, frames, "COMPLETE")
+	i := slices.IndexFunc(frames, func(f frame) bool { return f.event == "warning" && f.field("warning", "reason") == "SKILL_DELETED" })
+	if i < 0 || !strings.Contains(frames[i].field("warning", "message"), "The skill greet@1 of this session was deleted") {
+		t.Errorf("the events are %s", events(frames))
+	}
+	if got := strings.Join(results(frames), "\n"); !strings.Contains(got, "Skill ERROR") || !strings.Contains(got, "The skill was deleted since the session began.") {
+		t.Errorf("the results are %s", got)
+	}
+}

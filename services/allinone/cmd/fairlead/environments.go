@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -49,13 +50,39 @@ func (o environmentOutput) print(w io.Writer, e *sessionv1.Environment) error {
 	}
 	rows := [][]string{
 		{"environment", bare(e.GetName())}, {"version", version32(e.GetVersion())}, {"description", e.GetSpec().GetDescription()},
-		{"network", strings.Join(hosts, " ")}, {"mounts", strings.Join(e.GetSpec().GetMounts(), " ")},
+		{"network", strings.Join(hosts, " ")}, {"limits", limitsText(e.GetSpec().GetLimits())}, {"mounts", strings.Join(e.GetSpec().GetMounts(), " ")},
 		{"variables", strings.Join(slices.Sorted(maps.Keys(e.GetSpec().GetVariables())), " ")}, {"archived", stamp(e.GetArchiveTime())},
 	}
 	for _, command := range e.GetSpec().GetSetup() {
 		rows = append(rows, []string{"setup", command})
 	}
 	return whole(w, rows)
+}
+
+// limitsText lists limits with the keys of a file.
+func limitsText(l *sessionv1.AgentLimits) string {
+	var all []string
+	for _, x := range []struct {
+		key string
+		n   int64
+	}{
+		{"memory", l.GetMemoryBytes()}, {"processes", int64(l.GetProcesses())}, {"file-size", l.GetFileBytes()}, {"open-files", int64(l.GetOpenFiles())},
+		{"output", l.GetOutputBytes()}, {"flood", l.GetFloodBytes()}, {"workspace-bytes", l.GetWorkspaceBytes()}, {"workspace-inodes", l.GetWorkspaceInodes()},
+	} {
+		if x.n != 0 {
+			all = append(all, fmt.Sprintf("%s=%d", x.key, x.n))
+		}
+	}
+	if n := l.GetCpuMillis(); n != 0 {
+		all = append(all, fmt.Sprintf("cpus=%v", float64(n)/1000))
+	}
+	if t := l.GetTimeout(); t != nil {
+		all = append(all, "timeout="+t.AsDuration().String())
+	}
+	if t := l.GetMaxTimeout(); t != nil {
+		all = append(all, "max-timeout="+t.AsDuration().String())
+	}
+	return strings.Join(all, " ")
 }
 
 // change makes a change, which may be repeated, and shows the environment.

@@ -33,7 +33,8 @@ func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
 			}
 		}
 	}
-	has(run(0, "environments", "create", "prod", "-f", file("description: Production.\nvariables: {STAGE: prod}\nlimits: {processes: 64}\n")), "version      1", "STAGE", "Production.")
+	has(run(0, "environments", "create", "prod", "-f", file("description: Production.\nvariables: {STAGE: prod}\nlimits: {processes: 64, memory: 1073741824, cpus: 1.5, timeout: 90s}\n")), "version      1", "STAGE", "Production.")
+	has(run(0, "environments", "get", "prod"), "limits       memory=1073741824 processes=64 cpus=1.5 timeout=1m30s")
 	has(run(0, "environments", "create", "built", "-f", file("setup: [make tools, make data]\n")), "make tools", "make data")
 	has(run(0, "environments", "update", "prod", "-f", file("variables: {STAGE: live}\n")), "version      2")
 	has(run(1, "environments", "update", "prod", "-f", file("variables: {STAGE: x}\n"), "--expected", "1"), "The newest version of environments/prod is 2, not 1")

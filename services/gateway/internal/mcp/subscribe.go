@@ -88,7 +88,7 @@ func (sc *scope) join(ctx context.Context, client *sdk.ServerSession, server, ur
 			s.watched, s.clients = map[string]*watched{}, map[*sdk.ServerSession]bool{}
 		}
 		// The stream outlives the request, and has its caller.
-		watching, stop := context.WithCancel(lent{context.Background(), context.WithoutCancel(ctx)})
+		watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 		w = &watched{stop: stop, clients: map[*sdk.ServerSession]bool{}, accepted: make(chan struct{})}
 		s.watched[uri] = w
 		s.running.Go(func() { sc.follow(watching, w, server, uri) })

@@ -113,7 +113,8 @@ func (s workspaces) ensureWorkspace(ctx context.Context, session *sessionv1.Sess
 	if want.MustExist = place.Made; place.Made {
 		want.Trees = nil // those of the running turn, whose runtime the flags may have chosen
 	}
-	if err := s.Skills.Ensure(ctx, s.Sandbox, principal.Tenant(ctx), spec.PinnedSkills, want); err != nil {
+	// The session's next turn warns of skills that are gone.
+	if _, err := s.Skills.Ensure(ctx, s.Sandbox, principal.Tenant(ctx), spec.PinnedSkills, want); err != nil {
 		return apierr.Forward(lost(err, place, session.Name))
 	}
 	if place.Made {

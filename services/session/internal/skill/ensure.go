@@ -23,11 +23,11 @@ type Sandbox interface {
 }
 
 // Ensure makes a workspace of a tenant with skills, and with the relay of its runtime. It gives the node those that
-// it lacks. A skill that was deleted is left out.
-func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills []agent.Skill, r *sandboxv1.EnsureWorkspaceRequest) error {
+// it lacks. A skill that was deleted is left out, and returned.
+func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills []agent.Skill, r *sandboxv1.EnsureWorkspaceRequest) (gone []agent.Skill, _ error) {
 	err := to.EnsureWorkspace(ctx, r)
 	if !errors.Is(err, remote.ErrNoTree) || len(r.GetTrees().GetTrees()) == 0 {
-		return err
+		return nil, err
 	}
 	there := &sandboxv1.WorkspaceTrees{}
 	for _, t := range r.GetTrees().GetTrees() {
@@ -36,24 +36,25 @@ func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills 
 		}
 		relay, err := relaytree.Get()
 		if err != nil {
-			return status.Error(codes.FailedPrecondition, err.Error())
+			return nil, status.Error(codes.FailedPrecondition, err.Error())
 		}
 		if err := to.PutTree(ctx, r.GetCall().GetNode(), relay.Digest, bytes.NewReader(relay.Archive)); err != nil {
-			return fmt.Errorf("put the relay of the runtime on the sandbox node: %w", err)
+			return nil, fmt.Errorf("put the relay of the runtime on the sandbox node: %w", err)
 		}
 		there.Trees = append(there.Trees, t)
 	}
 	for _, s := range skills {
 		switch err := l.give(ctx, to, r.GetCall().GetNode(), tenant, s); {
 		case errors.Is(err, ErrGone):
+			gone = append(gone, s)
 		case err != nil:
-			return err
+			return nil, err
 		default:
 			there.Trees = append(there.Trees, &sandboxv1.WorkspaceTree{Name: s.Name, Digest: s.Digest})
 		}
 	}
 	r.Trees = there
-	return to.EnsureWorkspace(ctx, r)
+	return gone, to.EnsureWorkspace(ctx, r)
 }
 
 // give puts a skill on a node.

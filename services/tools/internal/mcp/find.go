@@ -122,6 +122,9 @@ func (v view) message() string {
 	if v.fault != "" || v.state != connecting {
 		return v.fault
 	}
+	if waited := time.Since(v.began).Round(time.Second); !v.began.IsZero() && waited >= listWait {
+		return fmt.Sprintf("it is being connected, and has not answered for %v", waited)
+	}
 	return "it is being connected"
 }
 

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// connectTimeout bounds how long a server may take until its tools are known.
-	connectTimeout = 30 * time.Second
 	// firstPause is the pause before a second attempt; it doubles each time, up to
 	// lastPause.
 	firstPause = time.Second
@@ -76,6 +74,7 @@ type view struct {
 	fault   string             // why the server cannot be used
 	session *mcp.ClientSession // while it can
 	since   time.Time
+	began   time.Time // when the first attempt did
 	until   time.Time // how long a list waits for it while it is being connected
 	catalog catalog   // also of a server that is away: what it had
 	wants   string    // what the user must do for calls that the connected server refuses
@@ -84,7 +83,7 @@ type view struct {
 func newLink(ctx context.Context, p *Pool, k string, c Caller, s offer) *link {
 	l := &link{
 		pool: p, key: k, server: s, caller: c, first: c, kick: make(chan struct{}, 1), gone: make(chan struct{}), used: time.Now(),
-		view: view{state: connecting, until: time.Now().Add(listWait)}, changed: make(chan struct{}),
+		view: view{state: connecting, began: time.Now(), until: time.Now().Add(listWait)}, changed: make(chan struct{}),
 	}
 	ctx = trace.ContextWithSpanContext(context.WithoutCancel(ctx), trace.SpanContext{})
 	l.ctx, l.stop = context.WithCancelCause(ctx)
@@ -215,7 +214,9 @@ func (l *link) run() {
 			return
 		}
 		pause = min(2*pause, lastPause)
-		l.show(func(v *view) { v.state = connecting })
+		if !errors.Is(err, errSilent) { // another attempt takes as long, and meanwhile it is known what is wrong
+			l.show(func(v *view) { v.state = connecting })
+		}
 	}
 }
 
@@ -255,10 +256,10 @@ func (l *link) serve() (worked bool, err error) {
 		if t, err = l.transport(); err != nil {
 			return false, err
 		}
-		return l.over(t)
+		return l.over(t, func(err error) error { return err })
 	}
 	p := l.newProcess()
-	worked, err = l.over(p)
+	worked, err = l.over(p, p.explain)
 	p.stop()
 	if errors.Is(err, errIdle) || l.ctx.Err() != nil {
 		return worked, err
@@ -266,12 +267,16 @@ func (l *link) serve() (worked bool, err error) {
 	return worked, p.explain(err)
 }
 
-// over is serve over a transport.
-func (l *link) over(t mcp.Transport) (worked bool, err error) {
+// over is serve over a transport. explain says why a server is silent, which is known before the end of its last request.
+func (l *link) over(t mcp.Transport, explain func(error) error) (worked bool, err error) {
 	// A transport may need the context of its connection for as long as the connection is.
 	ctx, cancel := context.WithCancelCause(l.ctx)
 	defer cancel(nil)
-	late := time.AfterFunc(connectTimeout, func() { cancel(errSilent) })
+	late := time.AfterFunc(l.pool.Start, func() {
+		why := plain(explain(errSilent))
+		l.show(func(v *view) { v.state, v.fault = failed, why })
+		cancel(errSilent)
+	})
 	session, err := l.connect(ctx, t)
 	if err != nil {
 		late.Stop()

@@ -46,7 +46,7 @@ type entry struct {
 
 // list reads the server's list of tools.
 func (l *link) list(session *mcp.ClientSession) (catalog, error) {
-	ctx, cancel := context.WithTimeoutCause(l.ctx, connectTimeout, errors.New("the server did not list its tools in time"))
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.pool.Start, errors.New("the server did not list its tools in time"))
 	defer cancel()
 	c := catalog{age: listAge}
 	init := session.InitializeResult()

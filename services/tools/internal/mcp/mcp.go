@@ -38,6 +38,8 @@ type Config struct {
 	Version string
 	// Connections bounds how many connections there are at a time.
 	Connections int
+	// Start is how long a server may take until its tools are known.
+	Start time.Duration
 	// Idle is how long an unused connection is kept.
 	Idle time.Duration
 	// Operator has the operator's servers, by name.

@@ -145,7 +145,7 @@ func (l *link) hear(session *mcp.ClientSession) error {
 	if init == nil || init.Capabilities == nil || init.Capabilities.Logging == nil || init.ProtocolVersion > legacyVersion { //nolint:staticcheck // older revisions have it
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(l.ctx, l.pool.Start)
 	defer cancel()
 	err := session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel}) //nolint:staticcheck // as above
 	if answer := (*jsonrpc.Error)(nil); errors.As(err, &answer) {

@@ -13,6 +13,9 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 )
 
+// codeNoResource is with what servers before 2026-07-28 say that there is no such resource.
+const codeNoResource = -32002
+
 // askTimeout bounds a request to a server that is no call.
 const askTimeout = 15 * time.Second
 
@@ -22,6 +25,12 @@ const (
 	maxValue  = 4 << 10
 )
 
+// ErrAway is any AwayError, and ErrRefused any RefusedError.
+var (
+	ErrAway    = errors.New("the MCP server cannot be used now")
+	ErrRefused = errors.New("the MCP server refused the request")
+)
+
 // AwayError says that a server cannot be used.
 type AwayError struct{ Server, Why string }
 
@@ -29,6 +38,9 @@ type AwayError struct{ Server, Why string }
 func (e *AwayError) Error() string {
 	return fmt.Sprintf("The MCP server %s cannot be used now: %s.", e.Server, e.Why)
 }
+
+// Is reports whether target is ErrAway.
+func (*AwayError) Is(target error) bool { return target == ErrAway }
 
 // RefusedError is a server's refusal of a request.
 type RefusedError struct {
@@ -41,6 +53,9 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("The MCP server %s refused the request: %s", e.Server, e.Why)
 }
+
+// Is reports whether target is ErrRefused.
+func (*RefusedError) Is(target error) bool { return target == ErrRefused }
 
 // Target is a server of a session, for a request that is no call.
 type Target struct {
@@ -83,7 +98,7 @@ func (l *link) faultOf(ctx context.Context, err error) error {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSilent):
 		return context.Cause(ctx)
 	case errors.As(err, &answer) && answer.Code != codeRejected:
-		return &RefusedError{name, cmp.Or(cut(valid(answer.Message), maxWords), "it gave no reason"), answer.Code == jsonrpc.CodeInvalidParams || answer.Code == mcp.CodeResourceNotFound}
+		return &RefusedError{name, cmp.Or(cut(valid(answer.Message), maxWords), "it gave no reason"), answer.Code == jsonrpc.CodeInvalidParams || answer.Code == codeNoResource}
 	case ctx.Err() != nil:
 		return &AwayError{name, errSilent.Error()}
 	default:
@@ -118,7 +133,7 @@ func (p *Pool) Complete(ctx context.Context, t Target, a *commonv1.McpArgument) 
 		return nil, l.faultOf(ctx, err)
 	}
 	said := answer.Completion
-	out := &commonv1.McpCompletion{Total: int32(min(max(0, said.Total), 1<<30)), HasMore: said.HasMore || len(said.Values) > maxValues} //nolint:gosec // it is bounded
+	out := &commonv1.McpCompletion{Total: int32(min(max(0, said.Total), 1<<30)), HasMore: said.HasMore || len(said.Values) > maxValues}
 	for _, value := range said.Values[:min(len(said.Values), maxValues)] {
 		if len(value) <= maxValue { // a value that is cut is another one
 			out.Values = append(out.Values, valid(value))

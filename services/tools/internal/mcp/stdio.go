@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -162,11 +164,25 @@ func (p *process) explain(err error) error {
 	if p.fault != nil && !errors.Is(p.fault, errDropped) {
 		err = p.fault
 	}
+	if errors.Is(err, errSilent) {
+		err = fmt.Errorf("%w: %s", err, p.hangs())
+	}
 	words := strings.TrimSpace(strings.ToValidUTF8(string(p.words[max(0, len(p.words)-400):]), "\uFFFD"))
 	if words == "" {
 		return err
 	}
 	return fmt.Errorf("%w. It printed last: %s", err, words)
+}
+
+// downloaders are programs that get a server's package from the network before they run it.
+var downloaders = []string{"npx", "npm", "pnpm", "yarn", "bunx", "uvx", "uv", "pipx", "deno", "go"}
+
+// hangs says what to do about a command that runs and says nothing.
+func (p *process) hangs() string {
+	if program := path.Base(p.server.GetStdio().GetCommand()); slices.Contains(downloaders, program) {
+		return fmt.Sprintf("its command runs and says nothing. %s may be waiting for the network, to download the server: allow the registry in the network rules of the agent or the environment, or install the server beforehand and run its program", program)
+	}
+	return "its command runs and says nothing. Run it in the session's workspace to see what it waits for: the sandbox has network only where the rules of the agent or the environment allow it, and the server must speak on its standard output"
 }
 
 // errDropped ends a command whose connection is closed.

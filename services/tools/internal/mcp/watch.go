@@ -65,7 +65,7 @@ func (w *watches) updated(uri string) {
 // whenever the resource may have changed. A connection that was made again has a new subscription, and what happened
 // between the two is not known.
 func (p *Pool) Watch(ctx context.Context, t Target, uri string, changed func() error) error {
-	l, v, err := p.reach(ctx, t)
+	l, _, err := p.reach(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,7 @@ func (p *Pool) Watch(ctx context.Context, t Target, uri string, changed func() e
 	ear := l.watches.add(uri)
 	defer l.unwatch(ctx, uri, ear)
 	for on := (*mcp.ClientSession)(nil); ; {
-		var next <-chan struct{}
-		v, next = l.look()
+		v, next := l.look()
 		tell := false
 		if v.state == connected && v.session != on {
 			if err := l.subscribe(ctx, v.session, uri); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
 	"github.com/fairlead/fairlead/services/tools/internal/login"
+	"github.com/fairlead/fairlead/services/tools/internal/mcp"
 	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -66,6 +67,9 @@ var failures = []failure{
 	{store.ErrNoOperation, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND, "there is no such operation; it may have been deleted after its time", resource("fairlead.dev/Operation")},
 	{store.ErrRequestReused, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, "the request id was used for another request; use a new one for a new request, and the old one only to repeat the same", resource("fairlead.dev/Request")},
 	{call.ErrReplicaUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_REPLICA_UNAVAILABLE, "another replica makes the call and cannot be reached now; repeat the same call to continue it", retry},
+	{mcp.ErrAway, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_MCP_SERVER_UNAVAILABLE, "the MCP server cannot be used now; the session's MCP status says what works", precondition("MCP_SERVER")},
+	{mcp.ErrRefused, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_MCP_SERVER_REFUSED, "the MCP server refused the request", precondition("MCP_SERVER")},
+	{errMCPDenied, codes.PermissionDenied, toolsv1.ErrorReason_ERROR_REASON_MCP_DENIED, "the agent's tools or permissions deny this; add the tool that reads what it is about, or change the profile", resource("fairlead.dev/McpServer")},
 	{page.ErrBadToken, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN, "the page token does not belong to this list; start again without a token", field("page_token", "is not a token of this list")},
 	{store.ErrUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE, "the tools service cannot reach its database; try again", retry},
 	{tool.ErrUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE, "the sandbox service cannot be reached or is busy; repeat the same call to continue it", retry},

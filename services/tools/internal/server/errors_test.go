@@ -47,7 +47,7 @@ func checkDetail(t *testing.T, f failure, err error) {
 	t.Helper()
 	ok := false
 	switch f.code {
-	case codes.NotFound, codes.AlreadyExists, codes.Aborted:
+	case codes.NotFound, codes.AlreadyExists, codes.Aborted, codes.PermissionDenied:
 		_, ok = apierr.Detail[*errdetails.ResourceInfo](err)
 	case codes.FailedPrecondition:
 		_, ok = apierr.Detail[*errdetails.PreconditionFailure](err)

@@ -29,7 +29,7 @@ func (s *Calls) CompleteMcpArgument(ctx context.Context, q *toolsv1.CompleteMcpA
 	}
 	completion, err := s.servers.Complete(ctx, at, q.GetArgument())
 	if err != nil {
-		return nil, mcpFault(err)
+		return nil, mcpFault(err, "argument")
 	}
 	return &toolsv1.CompleteMcpArgumentResponse{Completion: completion}, nil
 }
@@ -41,7 +41,7 @@ func (s *Calls) WatchMcpResource(q *toolsv1.WatchMcpResourceRequest, stream grpc
 	if err != nil {
 		return err
 	}
-	return mcpFault(s.servers.Watch(ctx, at, q.GetUri(), func() error { return stream.Send(&toolsv1.WatchMcpResourceResponse{}) }))
+	return mcpFault(s.servers.Watch(ctx, at, q.GetUri(), func() error { return stream.Send(&toolsv1.WatchMcpResourceResponse{}) }), "uri")
 }
 
 // target returns the server of a request, if the tool that reads what the request is about is not denied.
@@ -53,7 +53,7 @@ func (s *Calls) target(ctx context.Context, q *toolsv1.McpRequest, reader string
 	p, _ := principal.From(ctx)
 	at := mcp.Target{Caller: mcp.Caller{User: p.User, Ref: ref}, Servers: q.GetServers(), Allowed: q.GetAllowedTools(), Name: q.GetServer()}
 	if !slices.Contains(q.GetAllowedTools(), reader) {
-		return at, mcpDenied(fmt.Sprintf("The agent does not have the tool %s, which this needs: add it to the agent's tools.", reader))
+		return at, mcpDenied(q.GetServer(), fmt.Sprintf("The agent does not have the tool %s, which this needs: add it to the agent's tools.", reader))
 	}
 	version, err := s.engine.Store.PermissionVersion(ctx, ref.Tenant)
 	if err != nil {
@@ -66,27 +66,29 @@ func (s *Calls) target(ctx context.Context, q *toolsv1.McpRequest, reader string
 		return at, outward(err, ref.Session)
 	}
 	if d := decider.Decide(permission.Request{Tool: reader}); d.Kind == permission.Deny {
-		return at, mcpDenied(fmt.Sprintf("Calls of %s are denied here (%s), and so is this. Change the permission profile %s or the rules of the agent or session.", reader, d.Rule, q.GetProfile()))
+		return at, mcpDenied(q.GetServer(), fmt.Sprintf("Calls of %s are denied here (%s), and so is this. Change the permission profile %s or the rules of the agent or session.", reader, d.Rule, q.GetProfile()))
 	}
 	return at, nil
 }
 
-func mcpDenied(why string) error {
-	return apierr.Of(codes.PermissionDenied, toolsv1.ErrorReason_ERROR_REASON_MCP_DENIED, why)
+func mcpDenied(server, why string) error {
+	return apierr.Of(codes.PermissionDenied, toolsv1.ErrorReason_ERROR_REASON_MCP_DENIED, why, apierr.Resource("fairlead.dev/McpServer", server, "denied"))
 }
 
-// mcpFault is the public form of what a server, or the way to it, did.
-func mcpFault(err error) error {
+// errMCPDenied says that a request to a server is denied.
+var errMCPDenied = errors.New("the request to the MCP server is denied")
+
+// mcpFault is the public form of what a server, or the way to it, did. field is what the request says to the server.
+func mcpFault(err error, field string) error {
 	if away, ok := errors.AsType[*mcp.AwayError](err); ok {
 		return apierr.Of(codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_MCP_SERVER_UNAVAILABLE,
 			away.Error()+" The session's MCP status says what works.", apierr.Precondition("MCP_SERVER", away.Server, away.Why))
 	}
 	if refused, ok := errors.AsType[*mcp.RefusedError](err); ok {
-		code := codes.FailedPrecondition
 		if refused.Request {
-			code = codes.InvalidArgument
+			return apierr.Of(codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_MCP_SERVER_REFUSED, refused.Error(), apierr.Field(field, refused.Why))
 		}
-		return apierr.Of(code, toolsv1.ErrorReason_ERROR_REASON_MCP_SERVER_REFUSED, refused.Error())
+		return apierr.Of(codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_MCP_SERVER_REFUSED, refused.Error(), apierr.Precondition("MCP_SERVER", refused.Server, refused.Why))
 	}
 	return outward(err, "")
 }

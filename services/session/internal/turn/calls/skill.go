@@ -32,6 +32,9 @@ func (c *caller) readSkill(sc state.Scope, arguments string) (*toolsv1.CallResul
 	text, err := c.calls.Skills.Instructions(sc, sc.Lease.Tenant, *x)
 	switch {
 	case errors.Is(err, skill.ErrGone):
+		if err := appendEvent(sc, state.SkillDeleted(*x)); err != nil {
+			return nil, err
+		}
 		return answer(toolsv1.CallOutcome_CALL_OUTCOME_ERROR, "The skill was deleted since the session began. Go on without it.")
 	case err != nil:
 		return nil, status.Error(codes.Unavailable, err.Error()) // the call is made again

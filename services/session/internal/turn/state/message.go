@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 )
 
 // The tools that the session runs itself.
@@ -66,6 +68,11 @@ func TextResult(callID string, outcome sessionv1.ToolOutcome, text string) *sess
 // Warning returns an event that warns people.
 func Warning(reason, message string) *sessionv1.Event {
 	return &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{Reason: reason, Message: message}}}
+}
+
+// SkillDeleted warns people that the session goes on without one of its skills.
+func SkillDeleted(s agent.Skill) *sessionv1.Event {
+	return Warning("SKILL_DELETED", fmt.Sprintf("The skill %s of this session was deleted since the session began. The session goes on without it. Add the skill again and begin a new session to have it.", s.Label()))
 }
 
 // PromptTokens returns all tokens of the prompt, cached or not.

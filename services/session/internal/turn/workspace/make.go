@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
@@ -10,7 +11,9 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
@@ -23,6 +26,7 @@ type maker struct {
 	nodes   *placement.Nodes
 	sandbox Sandbox
 	skills  *skill.Library
+	told    sync.Map     // the labels of deleted skills of which it has warned
 	lost    atomic.Int64 // the generation of a place whose node has lost the workspace
 }
 
@@ -54,16 +58,33 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 		if err := add(r); err != nil {
 			return err
 		}
-		err := m.skills.Ensure(sc, m.sandbox, sc.Lease.Tenant, sc.Spec.PinnedSkills, r)
+		gone, err := m.skills.Ensure(sc, m.sandbox, sc.Lease.Tenant, sc.Spec.PinnedSkills, r)
 		if r.MustExist && errors.Is(err, remote.ErrNoWorkspace) {
 			m.lost.Store(ref.WorkspaceGeneration)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return m.warnOf(sc, gone)
 	})
 	if err != nil {
 		return err
 	}
 	return m.recordMade(sc, ref.WorkspaceGeneration)
+}
+
+// warnOf warns, once in a worker's time with the session, of skills that were deleted since the session began.
+func (m *maker) warnOf(sc state.Scope, gone []agent.Skill) error {
+	var events []*sessionv1.Event
+	for _, s := range gone {
+		if _, told := m.told.LoadOrStore(s.Label(), true); !told {
+			events = append(events, sc.StepEvent(state.SkillDeleted(s)))
+		}
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	return sc.Emit(store.Write{Events: events})
 }
 
 // wasMade reports whether a call is for a place in which the workspace is known to have been made.
