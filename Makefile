@@ -125,6 +125,12 @@ claude-code: ## Install the Claude Code CLI that tests drive into bin/claude-cod
 langgraph: ## Install LangGraph, which a test of attached runtimes drives, into bin/langgraph
 	@$(MAKE) --no-print-directory bin/langgraph/.stamp || echo "LangGraph cannot be installed here: its test is skipped" >&2
 
+# The official clients and servers that tests run, by the folder of what they need in deploy/tools.
+CLIENTS := deploy/tools/mcp/node_modules bin/mcp deploy/tools/models/node_modules bin/models deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules
+.PHONY: clients
+clients: ## Install the official clients that tests run
+	@for c in $(CLIENTS); do $(MAKE) --no-print-directory $$c/.stamp || echo "$$c cannot be installed here: its tests are skipped" >&2; done
+
 .PHONY: need-bubblewrap need-postgres
 need-bubblewrap:
 	$(call need,bwrap,bubblewrap,/nonexistent)
@@ -158,7 +164,7 @@ test: bin/gotestsum $(INIT) $(RELAY) claude-code need-bubblewrap need-postgres #
 	$(call suite,-short)
 
 .PHONY: prove
-prove: bin/gotestsum $(INIT) $(RELAY) claude-code langgraph need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
+prove: bin/gotestsum $(INIT) $(RELAY) claude-code langgraph clients need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
 	$(call suite,-count=1)
 	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
 
