@@ -10,12 +10,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/attached"
 	"github.com/fairlead/fairlead/services/session/internal/claudecode"
+	"github.com/fairlead/fairlead/services/session/internal/flag"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/session/internal/turn/step"
 )
 
-// modelUsers are the parts beside the turns that clients of models speak to.
+// modelUsers are the parts beside the turns that clients of models speak to, and the flags that choose among them.
 type modelUsers struct {
+	flags      *flag.Flags // nil: none are configured
 	proxy      *modelproxy.Proxy
 	claudeCode *claudecode.Runtime // nil: not configured
 	attached   *attached.Hub

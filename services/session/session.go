@@ -91,7 +91,6 @@ type Service struct {
 	tools      *remote.Tools
 	keys       *apikey.Resolver
 	recorder   *audit.Recorder
-	flags      *flag.Flags // nil: none are configured
 	modelUsers
 }
 
@@ -136,7 +135,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
 	s := &Service{
-		store: st, flags: flags, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
+		store: st, modelUsers: modelUsers{flags: flags}, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
 		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools), keys: apikey.NewResolver(st, d.Log), recorder: audit.NewRecorder(st, d.Log),
 	}
 	if s.blobs, err = blob.Open(c.Files, c.filesFolder(), st); err != nil {

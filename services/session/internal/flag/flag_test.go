@@ -153,7 +153,7 @@ func TestTheFileIsReadAgain(t *testing.T) {
 		go func() { done <- f.Run(ctx) }()
 		defer func() { synctest.Wait() }()
 		alone := func() bool {
-			time.Sleep(readEvery)
+			time.Sleep(readEvery) //nolint:forbidigo // the bubble's clock
 			synctest.Wait()
 			return f.Decide(ctx, Subject{User: "ben", Session: "s", Runtime: agent.ClaudeCodeCLI}).Alone
 		}

@@ -95,7 +95,7 @@ func (f *definition) evaluate(name string, about map[string]any) (string, error)
 	if err != nil {
 		return "", err
 	}
-	variant := ""
+	var variant string
 	switch r := result.(type) {
 	case nil:
 		return "", nil

@@ -134,3 +134,11 @@ func MayRepeat(err error) bool {
 		return false
 	}
 }
+
+// RuntimeName returns what drives the active turn, and between turns the agent's runtime.
+func (sc Scope) RuntimeName() string {
+	if sc.Active != nil && sc.Active.Run.Runtime != "" {
+		return sc.Active.Run.Runtime
+	}
+	return sc.Spec.RuntimeName()
+}

@@ -261,14 +261,6 @@ func (s *Session) IsFinish(u *sessionv1.ToolUse) bool {
 	return u.Tool == verdict.Tool && s.Spec.Finishes() && !s.Active.IsCall()
 }
 
-// RuntimeName returns what drives the active turn, and between turns the agent's runtime.
-func (s *Session) RuntimeName() string {
-	if s.Active != nil && s.Active.Run.Runtime != "" {
-		return s.Active.Run.Runtime
-	}
-	return s.Spec.RuntimeName()
-}
-
 // options returns the options of the active turn; nil without one.
 func (s *Session) options() *sessionv1.TurnOptions {
 	if s.Active == nil {
