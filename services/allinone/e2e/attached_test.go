@@ -47,12 +47,12 @@ func (s *system) attach(t *testing.T, name string) (leave func()) {
 	if r, err := stream.Recv(); err != nil || r.GetOpened() == nil {
 		t.Fatalf("attached: %v, %v", r, err)
 	}
-	done := make(chan error, 1)
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		for {
 			r, err := stream.Recv()
 			if err != nil {
-				done <- err
 				return
 			}
 			if r.GetStep() != nil {
