@@ -190,6 +190,31 @@ func TestUsersOfOneServer(t *testing.T) {
 	}
 }
 
+// TestAnOperatorHasConversationsOfItsOwn also where an id is another user's, whose sessions an operator may see.
+func TestAnOperatorHasConversationsOfItsOwn(t *testing.T) {
+	s := serve(t, "required")
+	as := func(user string) []string { return []string{"Authorization", "Bearer " + s.keys[user]} }
+	chat := func(user string) string {
+		code, stream := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m-"+user, "hello "+user), as(user)...)
+		if code != http.StatusOK {
+			t.Errorf("%s writes: %d %s", user, code, stream)
+		}
+		_, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "", as(user)...)
+		return history
+	}
+	chat("ann")
+	if history := chat("operator"); strings.Contains(history, "hello ann") || !strings.Contains(history, "hello operator") {
+		t.Errorf("the operator reads %s", history)
+	}
+	if history := chat("ann"); strings.Contains(history, "operator") {
+		t.Errorf("ann reads %s", history)
+	}
+	// A viewer may read, and neither begin a conversation nor write into one.
+	if code, text := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("v", "m1", "hello"), as("viewer")...); code != http.StatusForbidden {
+		t.Errorf("a viewer writes: %d %s", code, text)
+	}
+}
+
 func TestBadInputByHand(t *testing.T) {
 	s := serve(t, "open")
 	s.post(t, "", say("c", "m1", "hello"))

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -136,17 +137,17 @@ func serve(t *testing.T, mode string) *server {
 		if _, err := people.CreateKey(t.Context(), &sessionv1.CreateKeyRequest{}); err != nil { // the first one is the administrator's
 			t.Fatal(err)
 		}
-		for _, user := range []string{"ann", "bob"} {
-			s.user(t, people, user)
+		for user, role := range map[string]commonv1.Role{"ann": commonv1.Role_ROLE_USER, "bob": commonv1.Role_ROLE_USER, "operator": commonv1.Role_ROLE_OPERATOR, "viewer": commonv1.Role_ROLE_VIEWER} {
+			s.user(t, people, user, role)
 		}
 	}
 	return s
 }
 
 // user makes a user and an API key.
-func (s *server) user(t *testing.T, people sessionv1.IdentityServiceClient, id string) {
+func (s *server) user(t *testing.T, people sessionv1.IdentityServiceClient, id string, role commonv1.Role) {
 	t.Helper()
-	made, err := people.CreateUser(t.Context(), &sessionv1.CreateUserRequest{UserId: id})
+	made, err := people.CreateUser(t.Context(), &sessionv1.CreateUserRequest{UserId: id, User: &sessionv1.User{Role: role}})
 	if err != nil {
 		t.Fatal(err)
 	}

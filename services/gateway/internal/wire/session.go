@@ -93,7 +93,8 @@ func (s *Server) find(ctx context.Context, p Place) (*sessionv1.Session, error) 
 		got, err := s.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: p.ID})
 		return got.GetSession(), err
 	}
-	list, err := s.Sessions.ListSessions(ctx, &sessionv1.ListSessionsRequest{Key: p.key(), PageSize: 1})
+	// A key is of one user: without the user an operator would find another one's conversation.
+	list, err := s.Sessions.ListSessions(ctx, &sessionv1.ListSessionsRequest{Key: p.key(), User: "users/me", PageSize: 1})
 	if err != nil || len(list.GetSessions()) == 0 {
 		return nil, err
 	}
