@@ -16,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -77,13 +78,13 @@ type Hub struct {
 	draining  bool
 	processes map[name][]*process
 	held      map[lease]*holding
-	steps     int64         // the last id
+	steps     int64         // the last id; it begins anywhere, as a late message for another server must not fit
 	changed   chan struct{} // closed when a place may have become free
 }
 
 // New returns a hub without processes. Run must run.
 func New(c Config, s store.Attachments, replica string, log *slog.Logger) *Hub {
-	return &Hub{config: c, store: s, replica: replica, log: log, processes: map[name][]*process{}, held: map[lease]*holding{}, changed: make(chan struct{})}
+	return &Hub{config: c, store: s, replica: replica, log: log, processes: map[name][]*process{}, held: map[lease]*holding{}, steps: rand.Int64N(1 << 52), changed: make(chan struct{})}
 }
 
 // Run tells the other replicas which processes are attached, until ctx ends.

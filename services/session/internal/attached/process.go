@@ -133,14 +133,14 @@ func (p *process) take(id int64, last bool, r *sessionv1.AttachRequest) error {
 		return nil
 	}
 	p.stray = 0
-	if last {
-		delete(p.steps, id)
-	}
 	p.mu.Unlock()
 	select {
 	case a.in <- r:
 	case <-a.gone:
 	case <-p.over:
+	}
+	if last { // not before: a turn that leaves now has to end the wait
+		p.forget(id)
 	}
 	return nil
 }
