@@ -99,7 +99,7 @@ func (s *server) configure(t *testing.T) string {
 			"agents": map[string]any{
 				"writer": map[string]any{"description": "writes", "prompt": "Write.", "profile": "full", "tools": []string{"Write"}},
 				"worker": map[string]any{"description": "works", "prompt": "Work.", "profile": "full", "tools": []string{"Bash"}},
-				"asker":  map[string]any{"description": "asks before it writes", "prompt": "Ask.", "profile": "ask-writes", "tools": []string{"Write"}},
+				"asker":  map[string]any{"description": "asks before it writes", "prompt": "Ask.", "profile": "ask-writes", "tools": []string{"Write", "GetMcpPrompt", "ReadMcpResource"}},
 			},
 		},
 	})
