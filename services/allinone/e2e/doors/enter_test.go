@@ -49,6 +49,8 @@ var excuses = map[string]string{
 	"SessionService.ImportSession":          "BAD_IMPORT",         // the request has no transcript
 	"RepositoryService.PushRepository":      "REMOTE_NOT_ALLOWED", // there is no Git server
 	"SessionFileService.ImportSessionFiles": "BAD_ARCHIVE",        // the request has no archive
+	"McpService.CompleteMcpArgument":        "MCP_DENIED",         // the session's agent does not have the tool that reads
+	"McpService.WatchMcpResource":           "MCP_DENIED",         // as above
 	"SkillService.CreateSkill":              "INVALID_SKILL",      // the file is no archive
 	"SkillService.UpdateSkill":              "INVALID_SKILL",      // the file is no archive
 }
