@@ -25,6 +25,8 @@ var withoutKey = map[string]string{
 	"McpService.FinishMcpLogin":      "a login ends once",
 	"FileService.AppendFile":         "it adds bytes at an offset, which is another one afterwards",
 	"TriggerService.FireTrigger":     "a delivery has a name of its own",
+	"McpService.WatchMcpResource":    "it looks, and changes nothing",
+	"RuntimeService.Attach":          "what a process says of a turn counts once by the turn's step",
 	"ModelProxyService.CallModel":    "the APIs behind it know no such id: each call is one of its own",
 }
 
