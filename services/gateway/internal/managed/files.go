@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
@@ -135,7 +136,7 @@ func outputJSON(session, where string, size int64, kind string, at time.Time) ma
 }
 
 func (s *filesServer) uploadFile(c *request) (any, error) {
-	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, 1<<40)
+	c.r.Body = io.NopCloser(codec.NewPatient(c.w, c.r, s.BodyTimeout))
 	form, err := c.r.MultipartReader()
 	if err != nil {
 		return nil, bad("file", "the body is no form with a file (multipart/form-data)")
@@ -183,11 +184,11 @@ func (s *filesServer) upload(c *request, create *sessionv1.CreateFileRequest, pa
 	err = to.Send(&sessionv1.AppendFileRequest{Kind: &sessionv1.AppendFileRequest_Start{Start: start}})
 	buf := make([]byte, 256<<10)
 	for err == nil {
-		n, bad := io.ReadFull(part, buf)
+		n, bad := codec.Fill(part, buf)
 		if n > 0 {
 			err = to.Send(&sessionv1.AppendFileRequest{Kind: &sessionv1.AppendFileRequest_Data{Data: append([]byte{}, buf[:n]...)}})
 		}
-		if errors.Is(bad, io.EOF) || errors.Is(bad, io.ErrUnexpectedEOF) {
+		if errors.Is(bad, io.EOF) {
 			break
 		}
 		if bad != nil {

@@ -152,7 +152,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		c := &request{w: w, r: r, id: found[1:]}
-		if r.Method == http.MethodPost && !strings.HasSuffix(rt.template, "/files") {
+		if r.Method == http.MethodPost && !isUpload(r) {
 			var err error
 			if c.body, err = s.read(w, r); err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -41,14 +42,22 @@ func (c *request) has() map[string]json.RawMessage {
 	return fields
 }
 
+// isUpload reports whether a request brings a file.
+func isUpload(r *http.Request) bool {
+	return r.Method == http.MethodPost && r.URL.Path == Prefix+"/v1/files"
+}
+
 // attempts is the header in which the official clients count the attempts of a request.
 const attempts = "X-Stainless-Retry-Count"
 
 // claim returns the idempotency key of a request: a new one for a first attempt, and for a repetition the one of the
-// latest equal request of the caller. The session service remembers it, so any replica may get the repetition.
+// latest equal request of the caller. An upload without a key of the client's own is always a first attempt. The session service remembers it, so any replica may get the repetition.
 func (s *base) claim(c *request) (string, error) {
 	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
 		return wire.RequestID("managed", key), nil
+	}
+	if isUpload(c.r) { // it is not read yet, so two of them cannot be told apart
+		return wire.RequestID("managed", id.New()), nil
 	}
 	h := sha256.New()
 	for _, part := range []string{c.r.Method, c.r.URL.Path} {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
@@ -56,7 +57,7 @@ func (s *Server) uploadForm(w http.ResponseWriter, r *http.Request, _ []string) 
 	if err != nil {
 		return err
 	}
-	body := &patient{ctx: r.Context(), from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
+	body := codec.NewPatient(w, r, s.BodyTimeout)
 	r.Body = io.NopCloser(body)
 	form, err := r.MultipartReader()
 	if err != nil {
@@ -138,11 +139,11 @@ func (s *Server) appendFile(ctx context.Context, start *sessionv1.AppendFileStar
 	var readErr error
 	for buf := make([]byte, pieceBytes); err == nil && readErr == nil; {
 		var n int
-		if n, readErr = io.ReadFull(from, buf); n > 0 {
+		if n, readErr = codec.Fill(from, buf); n > 0 {
 			err = stream.Send(&sessionv1.AppendFileRequest{Kind: &sessionv1.AppendFileRequest_Data{Data: buf[:n]}})
 		}
 	}
-	complete := readErr == nil || errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF)
+	complete := readErr == nil || errors.Is(readErr, io.EOF)
 	if err == nil && !complete && !keep {
 		return nil, broken(readErr, s.BodyTimeout)
 	}

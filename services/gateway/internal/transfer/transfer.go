@@ -187,10 +187,10 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, _ []string) err
 // upload sends the body in pieces. It returns io.EOF if the service has ended the stream; the stream knows
 // the cause.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request, send func([]byte) error) error {
-	body := &patient{ctx: r.Context(), from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
+	body := codec.NewPatient(w, r, s.BodyTimeout)
 	for buf := make([]byte, pieceBytes); ; {
 		n, readErr := io.ReadFull(body, buf)
-		if readErr != nil && !body.ended {
+		if readErr != nil && !body.Ended() {
 			return broken(readErr, s.BodyTimeout)
 		}
 		if n > 0 {
@@ -198,7 +198,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, send func([]byte
 				return err
 			}
 		}
-		if body.ended {
+		if body.Ended() {
 			return nil
 		}
 	}
@@ -246,30 +246,6 @@ func idempotencyKey(r *http.Request) (string, error) {
 		return "", problem.BadIdempotencyKey("is not UTF-8; use up to 128 printable ASCII characters without spaces")
 	}
 	return strings.Join(keys, ""), nil
-}
-
-// patient reads a body whose sender may be slow, but may not stop. It takes nothing more once the sender's credential
-// has ended.
-type patient struct {
-	ctx     context.Context //nolint:containedctx // lives as long as one request
-	from    io.Reader
-	control *http.ResponseController
-	timeout time.Duration
-	ended   bool // the body has ended, not only its reading
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	// Writers without deadlines, as in tests of handlers alone, ignore it.
-	_ = p.control.SetReadDeadline(time.Now().Add(p.timeout))
-	n, err := p.from.Read(b)
-	if ended := auth.Ended(p.ctx); ended != nil {
-		return 0, ended
-	}
-	if errors.Is(err, io.EOF) {
-		p.ended = true
-		_ = p.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 func broken(err error, timeout time.Duration) error {

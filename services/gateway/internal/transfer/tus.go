@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
@@ -135,7 +136,7 @@ func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, names []
 	if err != nil || offset < 0 {
 		return problem.BadCondition("Upload-Offset", "must be the offset of the body in the file")
 	}
-	body := &patient{ctx: r.Context(), from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
+	body := codec.NewPatient(w, r, s.BodyTimeout)
 	// The client may go before its bytes are stored.
 	f, err := s.appendFile(context.WithoutCancel(r.Context()), &sessionv1.AppendFileStart{Name: "files/" + names[0], Offset: offset}, body, true)
 	if err != nil {
