@@ -99,6 +99,13 @@ func TestRunsByHand(t *testing.T) {
 			t.Errorf("the second run is %s: %v", kinds(all), all[len(all)-1])
 		}
 	})
+	t.Run("another message under the id of a run", func(t *testing.T) {
+		s.run(t, "asker", input("taken", "x1", "hello"), nil)
+		code, text := s.call(t.Context(), http.MethodPost, "/v1/agui/asker", input("taken", "x1", "again"))
+		if code != http.StatusConflict || !strings.Contains(text, "RUN_ID_TAKEN") {
+			t.Errorf("%d %s", code, text)
+		}
+	})
 	t.Run("a failure", func(t *testing.T) {
 		all := s.run(t, "asker", input("f", "f1", "refused"), nil)
 		if end := all[len(all)-1]; end.object["type"] != "RUN_ERROR" || end.object["code"] != "MODEL_AUTHENTICATION" {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
@@ -22,6 +24,9 @@ func (s *Server) plan(ctx context.Context, in *input, session *sessionv1.Session
 		return Run{}, 0, err
 	}
 	if turns := made.GetTurns(); len(turns) > 0 { // the run has begun: it is shown again
+		if err := s.checkSame(ctx, in, turns[0]); err != nil {
+			return Run{}, 0, err
+		}
 		return Run{Turn: turns[0].GetName(), Start: turns[0].GetAfterSeq()}, turns[0].GetAfterSeq(), nil
 	}
 	if run, from, found, err := s.resume(ctx, in, session); found || err != nil {
@@ -47,6 +52,27 @@ func (s *Server) plan(ctx context.Context, in *input, session *sessionv1.Session
 		return Run{}, 0, err
 	}
 	return Run{Turn: turn.GetTurn().GetName(), Start: turn.GetTurn().GetAfterSeq()}, turn.GetTurn().GetAfterSeq(), nil
+}
+
+// checkSame refuses a new message under the id of an earlier run: it would be lost.
+func (s *Server) checkSame(ctx context.Context, in *input, turn *sessionv1.Turn) error {
+	said := in.texts(in.firstNew(), len(in.read))
+	if len(said) == 0 {
+		return nil
+	}
+	session, _, _ := strings.Cut(turn.GetName(), "/turns/")
+	page, err := s.Sessions.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: session, AfterSeq: turn.GetAfterSeq(), PageSize: 10})
+	if err != nil {
+		return err
+	}
+	for _, e := range page.GetEvents() {
+		q := e.GetTurnQueued()
+		if q != nil && e.GetTurn() == turn.GetName() && !strings.HasSuffix(text(q.GetContent()), said[len(said)-1]) {
+			return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, "RUN_ID_TAKEN",
+				fmt.Sprintf("runId %q is of an earlier run with another message; give each run an id of its own", problem.Excerpt(in.RunID)), apierr.Field("runId", "is taken")))
+		}
+	}
+	return nil
 }
 
 // history folds the log of a turn until now, and returns where the turn begins in it.
