@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,6 +97,41 @@ func TestAnAttachedRuntimeLogsTheSame(t *testing.T) {
 		s := start(t, withAttached(o, "mine"))
 		s.attach(t, "mine")
 		s.logsTheSame(t)
+	})
+}
+
+// TestATurnOfAFlagGivesItsPlaceBack has turns that a flag, not their agent, gives to an attached process.
+func TestATurnOfAFlagGivesItsPlaceBack(t *testing.T) {
+	t.Parallel()
+	f := switches{filepath.Join(t.TempDir(), "flags.json")}
+	f.write(t, `{"flags": {"runtime": {"state": "ENABLED", "variants": {"mine": "attached:mine"}, "defaultVariant": "mine"}}}`)
+	o := withAttached(options{}, "mine")
+	o.env = append(o.env, "FAIRLEAD_SESSION_FLAGS_FILE="+f.file)
+	s := start(t, o)
+	s.attach(t, "mine")
+	session := s.session(t, "full-native")
+	frames := s.turn(t, session, "hello")
+	last(t, frames, "COMPLETE")
+	if !slices.ContainsFunc(frames, func(f frame) bool { return f.field("turnStarted", "runtime") == "attached:mine" }) {
+		t.Error("the flag did not count")
+	}
+	until(t, "the process has no turn", func() bool {
+		var answer struct {
+			Runtimes []struct {
+				Name          string
+				Places, Turns int
+			}
+		}
+		r := s.call(t, http.MethodGet, "/v1/capabilities", "")
+		if err := json.Unmarshal([]byte(r.body), &answer); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range answer.Runtimes {
+			if r.Name == "attached:mine" {
+				return r.Places == 100 && r.Turns == 0
+			}
+		}
+		return false
 	})
 }
 

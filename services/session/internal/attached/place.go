@@ -77,7 +77,7 @@ func (w *waiting) look(processes int) (state.Outcome, error) {
 		w.absent = time.Now()
 	} else if time.Since(w.absent) >= w.hub.config.Wait {
 		return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE, fmt.Sprintf(
-			"No process is attached for the agent's runtime %s, and none came within %v. Start one that attaches as %q, then send the message again.",
+			"No process is attached for the runtime %s, and none came within %v. Start one that attaches as %q, then send the message again.",
 			w.sc.RuntimeName(), w.hub.config.Wait, w.name.runtime)), nil
 	}
 	return state.Outcome{}, w.warn(processes)

@@ -31,7 +31,7 @@ func (w *Worker) runTurn(sc state.Scope) error {
 		watchers.Wait()
 	}()
 	sc = sc.InTurn(ctx)
-	defer w.stepper.Leave(sc)
+	defer w.stepper.Leave(sc, sc.RuntimeName())
 	run, span := w.deps.Telemetry.StartRun(sc)
 	keepTime := func() { watchers.Go(func() { w.spend.Keep(sc, cancel) }) }
 	err := w.startTurn(run, keepTime)

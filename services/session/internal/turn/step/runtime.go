@@ -60,9 +60,8 @@ func (native) Answer(state.Scope, *model.Response) {}
 // Leave implements Runtime.
 func (native) Leave(state.Scope) {}
 
-// runtime returns the runtime of the active turn.
-func (s *Stepper) runtime(sc state.Scope) (Runtime, state.Outcome) {
-	name := sc.RuntimeName()
+// runtime returns the runtime of a name.
+func (s *Stepper) runtime(name string) (Runtime, state.Outcome) {
 	if name == agent.Native {
 		return native{}, state.Outcome{}
 	}
@@ -77,9 +76,10 @@ func (s *Stepper) runtime(sc state.Scope) (Runtime, state.Outcome) {
 		"The turn's runtime %s is not configured on this server. Ask the operator to set session.runtimes.%s.program, or use an agent with the runtime %s.", name, name, agent.Native))
 }
 
-// Leave tells the runtime that the turn ends, waits, or goes on elsewhere.
-func (s *Stepper) Leave(sc state.Scope) {
-	if r, out := s.runtime(sc); out.GoesOn() {
+// Leave tells the turn's runtime that the turn has ended, waits, or goes on elsewhere. name is the runtime that the turn
+// had: after its end the scope knows the agent's runtime alone, and a flag may have chosen another.
+func (s *Stepper) Leave(sc state.Scope, name string) {
+	if r, out := s.runtime(name); out.GoesOn() {
 		r.Leave(sc)
 	}
 }

@@ -113,7 +113,7 @@ func outputLimit(write store.Write) state.Outcome {
 
 // attempt makes one model call. It reports whether the step needs another one.
 func (s *Stepper) attempt(sc state.Scope, r state.Resolved, tools []model.Tool) (again bool, _ state.Outcome, _ error) {
-	runtime, out := s.runtime(sc)
+	runtime, out := s.runtime(sc.RuntimeName())
 	if !out.GoesOn() {
 		return false, out, nil
 	}
