@@ -51,7 +51,7 @@ func printProfile(w io.Writer, p *toolsv1.Profile, asJSON bool) error {
 		return printJSON(w, []*toolsv1.Profile{p})
 	}
 	rows := [][]string{{"profile", bare(p.GetName())}, {"source", sourceOf(p)}, {"description", p.GetDescription()}, {"etag", p.GetEtag()}, {"updated", stamp(p.GetUpdateTime())}}
-	return columns(w, append(rows, ruleRows(p.GetRules())...))
+	return whole(w, append(rows, ruleRows(p.GetRules())...)) // a person reads every rule
 }
 
 // ruleRows has a row for each list of rules that is not empty.

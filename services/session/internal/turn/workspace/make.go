@@ -138,6 +138,8 @@ func advice(err error) string {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound:
 		return "The sandbox's operator does not allow what the agent or the session asks for: ask for something else, or ask the operator to allow it."
+	case codes.ResourceExhausted: // its message says what to free
+		return "Then send the message again."
 	default:
 		return "Check that the sandbox service runs, then send the message again."
 	}
