@@ -49,6 +49,8 @@ func DecodeJSON(data []byte, to any) error {
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return problem.BodyMalformed(wrong.Field, fmt.Sprintf("%s is a JSON %s, which it cannot be", wrong.Field, wrong.Value))
+	case wrong != nil:
+		return problem.BodyMalformed("", fmt.Sprintf("it is a JSON %s; send a JSON object", wrong.Value))
 	case errors.Is(err, io.EOF):
 		return problem.BodyMalformed("", "it is empty; send a JSON object")
 	default:
