@@ -17,6 +17,13 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
+// Reasons of the wire's own refusals.
+const (
+	reasonAnswerComplete  = "ANSWER_COMPLETE"
+	reasonNothingAnswered = "NOTHING_ANSWERED"
+	reasonUnknownMessage  = "UNKNOWN_MESSAGE"
+)
+
 // submit sends a user's message and answers with its turn.
 func (s *Server) submit(w http.ResponseWriter, r *http.Request, req *request, last message, at string, place wire.Place, f Form) error {
 	content, err := last.content(at)
@@ -65,7 +72,7 @@ func (s *Server) redo(w http.ResponseWriter, r *http.Request, req *request, last
 		RequestId: wire.RequestID(req.ID, last.ID, regenerate, req.MessageID, strconv.Itoa(int(session.GetFinishedTurns()))),
 	})
 	if apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NOTHING_TO_RESUME) {
-		return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, "ANSWER_COMPLETE",
+		return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, reasonAnswerComplete,
 			"the last answer is complete, and cannot be made anew; send a new message, or rewind the session", apierr.Field("trigger", "cannot be regenerate-message here")))
 	}
 	if err != nil {
@@ -121,7 +128,7 @@ func (s *Server) goOn(w http.ResponseWriter, r *http.Request, last message, at s
 	}
 	asked := readAsked(t.GetName(), calls, events)
 	if asked.after == 0 {
-		return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, "NOTHING_ANSWERED",
+		return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, reasonNothingAnswered,
 			"the message answers nothing that its turn waits for; read the conversation again", apierr.Field(at, "answers nothing")))
 	}
 	answered, err := s.decide(r, session.GetName(), asked, decided, at)
@@ -132,7 +139,7 @@ func (s *Server) goOn(w http.ResponseWriter, r *http.Request, last message, at s
 }
 
 func noTurn(at, given string) error {
-	return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, "UNKNOWN_MESSAGE",
+	return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, reasonUnknownMessage,
 		fmt.Sprintf("%s.id %q is no message of this conversation that waits for an answer; read the conversation again", at, problem.Excerpt(given)),
 		apierr.Field(at+".id", "is not known")))
 }

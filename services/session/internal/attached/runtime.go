@@ -148,7 +148,7 @@ func (h *Hub) give(sc state.Scope, hold *holding, request model.Request) (*asked
 	return a, p.send(sc, h.config.Patience, &sessionv1.AttachResponse{Kind: &sessionv1.AttachResponse_Step{Step: &sessionv1.RuntimeStep{
 		Id: hold.id, Turn: hold.turn, Number: sc.Active.Step(), First: first, ResumePoint: sc.Active.Run.ResumePoint,
 		Agent: sc.Proto.Agent, User: "users/" + sc.Active.Run.User, System: request.System, Tools: tools,
-		Limits: sc.Active.Proto.Limits, Usage: sc.Active.Proto.Usage,
+		Limits: proto.CloneOf(sc.Active.Proto.Limits), Usage: proto.CloneOf(sc.Active.Proto.Usage),
 	}}})
 }
 
@@ -274,7 +274,7 @@ func (h *Hub) Answer(sc state.Scope, resp *model.Response) {
 	}
 	// A process that is lost gets no answer; the next one has it in the conversation.
 	_ = hold.p.send(sc, h.config.Patience, &sessionv1.AttachResponse{Kind: &sessionv1.AttachResponse_Answer{Answer: &sessionv1.RuntimeAnswer{
-		Step: hold.id, Message: m, StopReason: resp.StopReason, Usage: resp.Usage,
+		Step: hold.id, Message: proto.CloneOf(m), StopReason: resp.StopReason, Usage: proto.CloneOf(resp.Usage),
 	}}})
 }
 

@@ -50,7 +50,7 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 			Name: "sessions/s1", Agent: "agents/coder", AgentRevision: "r1", LastSeq: 7,
 			Head: "sessions/s1/messages/m2", ActiveTurn: "sessions/s1/turns/t1", FinishedTurns: 3,
 			Usage:      &sessionv1.Usage{InputTokens: 2, OutputTokens: 4, CacheReadTokens: 6, CacheWriteTokens: 8, ThinkingTokens: 10, CostNanoUsd: 12},
-			CreateTime: before.CreateTime, UpdateTime: got.UpdateTime,
+			CreateTime: before.CreateTime, UpdateTime: got.UpdateTime, State: sessionv1.SessionState_SESSION_STATE_RUNNING,
 		}
 		if d := cmp.Diff(want, got, protocmp.Transform()); d != "" {
 			t.Error(d)
@@ -63,6 +63,7 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 		if d := cmp.Diff(w.Turns[0], snap.Active, protocmp.Transform()); d != "" {
 			t.Error(d)
 		}
+		got.State = sessionv1.SessionState_SESSION_STATE_UNSPECIFIED // it is for sessions that are shown
 		if d := cmp.Diff(got, snap.Session, protocmp.Transform()); d != "" {
 			t.Error(d)
 		}

@@ -218,6 +218,7 @@ func wantImported(f *fixture, in store.Import) {
 		User: "users/ann",
 		Name: "sessions/" + k.Session, Agent: in.Agent, AgentRevision: in.AgentRevision, Title: in.Title, Labels: in.Labels, Budget: in.Budget, Mounts: in.Mounts, Permissions: in.Permissions,
 		LastSeq: 10, Head: messageName(k, "a2"), Usage: in.Usage, FinishedTurns: in.FinishedTurns,
+		State: sessionv1.SessionState_SESSION_STATE_IDLE,
 	}
 	if d := cmp.Diff(want, f.session(k), protocmp.Transform(), protocmp.IgnoreFields(&sessionv1.Session{}, "create_time", "update_time")); d != "" {
 		f.Errorf("the session: %s", d)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -30,6 +31,7 @@ type Scope struct {
 	context.Context                 //nolint:containedctx // a scope is the context of one piece of work and is passed like one
 	worker          context.Context //nolint:containedctx // outlives the turn's
 	patience        time.Duration   // for a peer that is away
+	runtime         string          // of the turn; "" outside of one
 	*Session
 }
 
@@ -40,7 +42,7 @@ func Idle(ctx context.Context, s *Session) Scope {
 
 // InTurn returns the scope of work of a running turn. ctx ends with the turn.
 func (sc Scope) InTurn(ctx context.Context) Scope {
-	sc.Context, sc.patience = ctx, sc.PeerPatience
+	sc.Context, sc.patience, sc.runtime = ctx, sc.PeerPatience, sc.Active.Run.Runtime
 	return sc
 }
 
@@ -135,10 +137,6 @@ func MayRepeat(err error) bool {
 	}
 }
 
-// RuntimeName returns what drives the active turn, and between turns the agent's runtime.
-func (sc Scope) RuntimeName() string {
-	if sc.Active != nil && sc.Active.Run.Runtime != "" {
-		return sc.Active.Run.Runtime
-	}
-	return sc.Spec.RuntimeName()
-}
+// RuntimeName returns what drives the scope's turn, and outside of one the agent's runtime. Unlike the active turn it
+// may be read while the worker goes on.
+func (sc Scope) RuntimeName() string { return cmp.Or(sc.runtime, sc.Spec.RuntimeName()) }
