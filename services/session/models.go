@@ -112,6 +112,11 @@ func warnOfModels(log *slog.Logger, agents *agent.Set, models *catalog.Catalog) 
 		for _, name := range a.Spec.Models {
 			see(name)
 		}
+		for _, sub := range a.Spec.Subagents {
+			if sub.Model != "" {
+				see(sub.Model)
+			}
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if warning := models.Warning(named[name]); warning != "" {

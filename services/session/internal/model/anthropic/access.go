@@ -61,6 +61,9 @@ type Client struct {
 	version string
 }
 
+// telemetry are the headers in which the SDK describes itself and the machine.
+var telemetry = []string{"Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Retry-Count", "Timeout"}
+
 // Connect returns a client. It opens no connection yet and reads no credentials of
 // a platform.
 func Connect(a Access) *Client {
@@ -72,6 +75,9 @@ func Connect(a Access) *Client {
 		option.WithMaxRetries(0),      // the turn loop retries, visibly
 		option.WithHeader("User-Agent", "fairlead"),
 		option.WithHeader("anthropic-version", a.Version),
+	}
+	for _, name := range telemetry {
+		opts = append(opts, option.WithHeaderDel("X-Stainless-"+name))
 	}
 	switch {
 	case a.Platform == Vertex:

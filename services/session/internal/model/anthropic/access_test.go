@@ -30,6 +30,11 @@ func TestVersionsAndCredentials(t *testing.T) {
 				if h.Get("anthropic-version") != want || (h.Get("x-api-key") == "") == (h.Get("Authorization") == "") {
 					t.Errorf("sent %v", h)
 				}
+				for header := range h {
+					if strings.HasPrefix(header, "X-Stainless-") {
+						t.Errorf("the request describes this machine: %s: %s", header, h.Get(header))
+					}
+				}
 			})
 		}
 	}
