@@ -102,7 +102,7 @@ func TestAnInterruptIsSeenWhenTheInboxIsWoken(t *testing.T) {
 		if len(seen) != 0 || f.Mode() != plan {
 			t.Errorf("%d interrupts, mode %s", len(seen), f.Mode())
 		}
-		for _, c := range f.Store.Commands[2:] {
+		for _, c := range slices.Clone(f.Store.Commands[2:]) {
 			if err := TakeMode(f.Scope, c); err != nil {
 				t.Fatal(err)
 			}
