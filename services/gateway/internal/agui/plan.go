@@ -16,6 +16,9 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
+// reasonRunIDTaken is the reason of a message under the id of a run that has another one.
+const reasonRunIDTaken = "RUN_ID_TAKEN"
+
 // plan does what a request asks for, once, and returns the run to show and where its turn begins in the log.
 func (s *Server) plan(ctx context.Context, in *input, session *sessionv1.Session) (Run, int64, error) {
 	id := wire.RequestID("ag-ui", in.RunID)
@@ -68,7 +71,7 @@ func (s *Server) checkSame(ctx context.Context, in *input, turn *sessionv1.Turn)
 	for _, e := range page.GetEvents() {
 		q := e.GetTurnQueued()
 		if q != nil && e.GetTurn() == turn.GetName() && !strings.HasSuffix(text(q.GetContent()), said[len(said)-1]) {
-			return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, "RUN_ID_TAKEN",
+			return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, reasonRunIDTaken,
 				fmt.Sprintf("runId %q is of an earlier run with another message; give each run an id of its own", problem.Excerpt(in.RunID)), apierr.Field("runId", "is taken")))
 		}
 	}
