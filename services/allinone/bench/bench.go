@@ -17,6 +17,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/allinone/bench/internal/fleet"
 	"github.com/fairlead/fairlead/services/allinone/bench/internal/stat"
+	"github.com/fairlead/fairlead/services/allinone/internal/freeport"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgserver"
 )
@@ -61,7 +62,7 @@ func (b *bench) open(ctx context.Context) (err error) {
 	if b.postgres, err = pgserver.StartDurable(ctx, filepath.Join(b.dir, "pg"), "shared_buffers=512MB", "max_wal_size=4GB"); err != nil {
 		return err
 	}
-	address, err := fleet.FreeAddress()
+	address, err := freeport.Address()
 	if err != nil {
 		return err
 	}

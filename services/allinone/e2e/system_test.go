@@ -8,19 +8,18 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/fairlead/fairlead/services/allinone/internal/freeport"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -339,24 +338,14 @@ func pause(ctx context.Context) {
 	}
 }
 
-var addresses sync.Map
-
 // freeAddress is a loopback address on which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		_ = l.Close()
-		if _, taken := addresses.LoadOrStore(address, true); !taken {
-			return address
-		}
+	address, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port")
-	return ""
+	return address
 }
 
 // sandboxDir is a data directory that other users can pass through, as the uids

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fairlead/fairlead/services/allinone/internal/freeport"
 )
 
 var program string
@@ -67,14 +68,11 @@ session:
 // serve runs a server until the test ends.
 func serve(t *testing.T) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{at: l.Addr().String(), dir: t.TempDir()}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s := &server{at: at, dir: t.TempDir()}
 	scenario, err := filepath.Abs("testdata/scenario.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +112,9 @@ func (s *server) start(t *testing.T) {
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
+		case err := <-s.done:
+			s.done <- err
+			t.Fatalf("the server ended at its start: %v\n%s", err, &s.log)
 		case <-ctx.Done():
 			t.Fatalf("the server does not start:\n%s", &s.log)
 		}

@@ -62,7 +62,7 @@ func read(t *testing.T, name string) []byte {
 func (s *server) node(t *testing.T, arguments ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), have(t, modules+"/node/bin/node"), arguments...)
-	cmd.Env = append(os.Environ(), "SERVER="+s.url)
+	cmd.Env = append(os.Environ(), "SERVER="+s.URL)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
@@ -79,8 +79,8 @@ func (s *server) node(t *testing.T, arguments ...string) string {
 	var all strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if lines.Text() == "KILL" {
-			s.kill()
-			s.start(t)
+			s.Kill()
+			s.Start(t)
 			_, _ = in.Write([]byte("\n"))
 			continue
 		}
@@ -99,7 +99,7 @@ follow-up: ready 4 reasoning:done Let me see. | text:done Done thinking.
 tool: ready 2 text:done I look. | dynamic-tool Bash output-available "9007199254740993" | text:done It says 9007199254740993
 data: data-checkpoint data-status data-tool-output data-usage
 fail: error 1 no key (HTTP 401)
-refused: error There is no agent "nobody". List the agents (GET /v1/agents) to see which there are.
+refused: error There is no agent "none". List the agents (GET /v1/agents) to see which there are.
 client tool: ready 2 dynamic-tool where output-available "Berlin" | text:done You are in Berlin
 question: ready true
 approval-true: ready 2 text:done I write it. | dynamic-tool Write output-available "File created successfully at: /workspace/note.txt" | text:done Written, or not.
@@ -138,7 +138,7 @@ func TestUseChatInAPage(t *testing.T) {
 		t.Fatal("the page of the wires has no example with useChat")
 	}
 	s := spawn(t)
-	example := strings.ReplaceAll(string(page[1]), "http://127.0.0.1:8080", s.url)
+	example := strings.ReplaceAll(string(page[1]), "http://127.0.0.1:8080", s.URL)
 	example = strings.ReplaceAll(example, `agent: "coder"`, `agent: "asker"`)
 	got := s.node(t, program(t, "page.mjs", append([]byte(example), read(t, "testdata/page.mjs")...)))
 	const want = `asked: approval-requested

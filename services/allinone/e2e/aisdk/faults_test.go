@@ -31,9 +31,9 @@ func until(t *testing.T, body io.Reader, text string) string {
 const counted = "start start-step text-start text-delta=one two three four five six seven eight nine ten text-end finish-step finish=stop"
 
 func TestAClientThatLeavesComesBack(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	ctx, leave := context.WithCancel(t.Context())
-	resp := s.do(ctx, t, http.MethodPost, "/v1/ai-sdk/chat", say("a chat/with slash", "m1", "slow"))
+	resp := s.Do(ctx, t, http.MethodPost, "/v1/ai-sdk/chat", say("a chat/with slash", "m1", "slow"))
 	if resp.Header.Get("X-Vercel-Ai-Ui-Message-Stream") != "v1" || resp.Header.Get("Content-Type") != "text/event-stream" || !strings.Contains(resp.Header.Get("Cache-Control"), "no-store") {
 		t.Errorf("headers %v", resp.Header)
 	}
@@ -41,53 +41,53 @@ func TestAClientThatLeavesComesBack(t *testing.T) {
 	leave()
 	_ = resp.Body.Close()
 	path := "/v1/ai-sdk/chat/" + url.PathEscape("a chat/with slash")
-	if _, history := s.call(t, http.MethodGet, path, ""); strings.Contains(history, "assistant") || !strings.Contains(history, "slow") {
+	if _, history := s.Call(t, http.MethodGet, path, ""); strings.Contains(history, "assistant") || !strings.Contains(history, "slow") {
 		t.Errorf("the history has the message that the stream brings: %s", history)
 	}
-	code, body := s.call(t, http.MethodGet, path+"/stream", "")
+	code, body := s.Call(t, http.MethodGet, path+"/stream", "")
 	if code != http.StatusOK || brief(chunks(t, body)) != counted {
 		t.Errorf("%d %s", code, body)
 	}
 	if id := chunks(t, body)[0]["messageId"]; id == "" || !strings.Contains(began, id.(string)) {
 		t.Errorf("the message has another id: %v", id)
 	}
-	if code, _ := s.call(t, http.MethodGet, path+"/stream", ""); code != http.StatusNoContent {
+	if code, _ := s.Call(t, http.MethodGet, path+"/stream", ""); code != http.StatusNoContent {
 		t.Errorf("nothing runs: %d", code)
 	}
-	if _, history := s.call(t, http.MethodGet, path, ""); !strings.Contains(history, "one two three four five six seven eight nine ten") {
+	if _, history := s.Call(t, http.MethodGet, path, ""); !strings.Contains(history, "one two three four five six seven eight nine ten") {
 		t.Errorf("history %s", history)
 	}
 }
 
 func TestAKilledServerGoesOn(t *testing.T) {
 	s := spawn(t)
-	resp := s.do(t.Context(), t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "slow"))
+	resp := s.Do(t.Context(), t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "slow"))
 	_ = until(t, resp.Body, `"three `)
-	s.kill()
+	s.Kill()
 	if b, err := io.ReadAll(resp.Body); err == nil {
 		t.Errorf("the body of a killed server ends well: %s", b)
 	}
 	_ = resp.Body.Close()
-	s.start(t)
-	code, body := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c/stream", "")
+	s.Start(t)
+	code, body := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/c/stream", "")
 	if code != http.StatusOK || brief(chunks(t, body)) != counted {
 		t.Errorf("%d %s", code, body)
 	}
 }
 
 func TestStop(t *testing.T) {
-	s := serve(t, "open")
-	resp := s.do(t.Context(), t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "long"))
+	s := serve(t)
+	resp := s.Do(t.Context(), t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "long"))
 	defer func() { _ = resp.Body.Close() }()
 	_ = until(t, resp.Body, `word`)
-	if code, body := s.call(t, http.MethodPost, "/v1/ai-sdk/chat/c/stop", ""); code != http.StatusOK || body != `{"stopped":true}` {
+	if code, body := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat/c/stop", ""); code != http.StatusOK || body != `{"stopped":true}` {
 		t.Errorf("%d %s", code, body)
 	}
 	rest, err := io.ReadAll(resp.Body)
 	if err != nil || !strings.Contains(string(rest), `{"type":"abort"}`) || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
 		t.Errorf("%v %s", err, rest)
 	}
-	if code, body := s.call(t, http.MethodPost, "/v1/ai-sdk/chat/c/stop", ""); code != http.StatusOK || body != `{"stopped":false}` {
+	if code, body := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat/c/stop", ""); code != http.StatusOK || body != `{"stopped":false}` {
 		t.Errorf("with nothing to stop: %d %s", code, body)
 	}
 	if got := brief(s.post(t, "", say("c", "m2", "hello"))); !strings.Contains(got, "You said: hello") {
@@ -96,7 +96,7 @@ func TestStop(t *testing.T) {
 }
 
 func TestAnAnswerIsRedone(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	again := func(chat, text string) string {
 		return strings.Replace(say(chat, "m1", text), "submit-message", "regenerate-message", 1)
 	}
@@ -115,32 +115,32 @@ func TestAnAnswerIsRedone(t *testing.T) {
 		{"an answer of no conversation", again("none", "hello"), 404},
 		{"an edited message", strings.Replace(say("done", "m1", "other"), `"messages"`, `"messageId":"m1","messages"`, 1), 400},
 	} {
-		if code, text := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", c.body); code != c.code {
+		if code, text := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", c.body); code != c.code {
 			t.Errorf("%s: %d %s", c.name, code, text)
 		}
 	}
-	if _, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/done", ""); strings.Count(history, `"role"`) != 2 || !strings.Contains(history, "You said: hello") {
+	if _, history := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/done", ""); strings.Count(history, `"role"`) != 2 || !strings.Contains(history, "You said: hello") {
 		t.Errorf("%s", history)
 	}
 }
 
 func TestAMessageInsteadOfAnAnswer(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	waiting(t, s.post(t, "?agent=asker", say("c", "m1", "ask")))
 	if got := brief(s.post(t, "?agent=asker", say("c", "m2", "never mind"))); !strings.Contains(got, "You said: never mind") {
 		t.Errorf("%s", got)
 	}
-	_, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "")
+	_, history := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "")
 	if strings.Contains(history, `"approval-requested"`) || !strings.Contains(history, `"output-error"`) {
 		t.Errorf("%s", history)
 	}
 }
 
 func TestFiles(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	body := `{"id":"c","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"hello"},{"type":"file","mediaType":"text/plain","filename":"a.txt","url":"data:text/plain;base64,aGVsbG8="}]}]}`
 	s.post(t, "", body)
-	_, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "")
+	_, history := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "")
 	var all []struct {
 		Parts []struct{ Type, URL, Filename, MediaType string }
 	}
@@ -150,56 +150,56 @@ func TestFiles(t *testing.T) {
 }
 
 func TestUsersOfOneServer(t *testing.T) {
-	s := serve(t, "required")
-	ann, bob := []string{"Authorization", "Bearer " + s.keys["ann"]}, []string{"Authorization", "Bearer " + s.keys["bob"]}
-	if code, text := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello")); code != http.StatusUnauthorized || strings.HasPrefix(text, "{") {
+	s := serveUsers(t)
+	ann, bob := []string{"Authorization", "Bearer " + s.Keys["ann"]}, []string{"Authorization", "Bearer " + s.Keys["bob"]}
+	if code, text := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello")); code != http.StatusUnauthorized || strings.HasPrefix(text, "{") {
 		t.Errorf("without a credential: %d %s", code, text)
 	}
-	if code, _ := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello ann"), ann...); code != http.StatusOK {
+	if code, _ := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello ann"), ann...); code != http.StatusOK {
 		t.Fatal(code)
 	}
-	if _, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "", bob...); history != "[]" {
+	if _, history := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "", bob...); history != "[]" {
 		t.Errorf("bob reads %s", history)
 	}
-	if code, _ := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello bob"), bob...); code != http.StatusOK {
+	if code, _ := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello bob"), bob...); code != http.StatusOK {
 		t.Errorf("the same id of another user: %d", code)
 	}
-	_, sessions := s.call(t, http.MethodGet, "/v1/sessions", "", ann...)
+	_, sessions := s.Call(t, http.MethodGet, "/v1/sessions", "", ann...)
 	var list struct{ Sessions []struct{ Name string } }
 	if err := json.Unmarshal([]byte(sessions), &list); err != nil || len(list.Sessions) != 1 {
 		t.Fatalf("%s", sessions)
 	}
 	own := list.Sessions[0].Name
 	path := "/v1/ai-sdk/chat/" + url.PathEscape(own)
-	if _, history := s.call(t, http.MethodGet, path, "", ann...); !strings.Contains(history, "hello ann") {
+	if _, history := s.Call(t, http.MethodGet, path, "", ann...); !strings.Contains(history, "hello ann") {
 		t.Errorf("by the session's name: %s", history)
 	}
-	if _, history := s.call(t, http.MethodGet, path, "", bob...); history != "[]" {
+	if _, history := s.Call(t, http.MethodGet, path, "", bob...); history != "[]" {
 		t.Errorf("bob reads by the session's name %s", history)
 	}
-	if code, _ := s.call(t, http.MethodGet, path+"/stream", "", bob...); code != http.StatusNoContent {
+	if code, _ := s.Call(t, http.MethodGet, path+"/stream", "", bob...); code != http.StatusNoContent {
 		t.Errorf("bob streams: %d", code)
 	}
 	for _, stop := range []string{path, "/v1/ai-sdk/chat/unknown"} {
-		if code, _ := s.call(t, http.MethodPost, stop+"/stop", "", bob...); code != http.StatusNotFound {
+		if code, _ := s.Call(t, http.MethodPost, stop+"/stop", "", bob...); code != http.StatusNotFound {
 			t.Errorf("bob stops %s: %d", stop, code)
 		}
 	}
-	if code, _ := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say(own, "m2", "hello"), bob...); code != http.StatusNotFound {
+	if code, _ := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", say(own, "m2", "hello"), bob...); code != http.StatusNotFound {
 		t.Errorf("bob writes: %d", code)
 	}
 }
 
 // TestAnOperatorHasConversationsOfItsOwn also where an id is another user's, whose sessions an operator may see.
 func TestAnOperatorHasConversationsOfItsOwn(t *testing.T) {
-	s := serve(t, "required")
-	as := func(user string) []string { return []string{"Authorization", "Bearer " + s.keys[user]} }
+	s := serveUsers(t)
+	as := func(user string) []string { return []string{"Authorization", "Bearer " + s.Keys[user]} }
 	chat := func(user string) string {
-		code, stream := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m-"+user, "hello "+user), as(user)...)
+		code, stream := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m-"+user, "hello "+user), as(user)...)
 		if code != http.StatusOK {
 			t.Errorf("%s writes: %d %s", user, code, stream)
 		}
-		_, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "", as(user)...)
+		_, history := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "", as(user)...)
 		return history
 	}
 	chat("ann")
@@ -210,13 +210,13 @@ func TestAnOperatorHasConversationsOfItsOwn(t *testing.T) {
 		t.Errorf("ann reads %s", history)
 	}
 	// A viewer may read, and neither begin a conversation nor write into one.
-	if code, text := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("v", "m1", "hello"), as("viewer")...); code != http.StatusForbidden {
+	if code, text := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", say("v", "m1", "hello"), as("viewer")...); code != http.StatusForbidden {
 		t.Errorf("a viewer writes: %d %s", code, text)
 	}
 }
 
 func TestBadInputByHand(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	s.post(t, "", say("c", "m1", "hello"))
 	user := func(parts string) string {
 		return `{"id":"c","messages":[{"id":"m9","role":"user","parts":[` + parts + `]}]}`
@@ -236,7 +236,7 @@ func TestBadInputByHand(t *testing.T) {
 		{"an unknown trigger", "", `{"id":"c","trigger":"x","messages":[]}`, 400, "trigger"},
 		{"a file of the network", "", user(`{"type":"file","mediaType":"image/png","url":"https://example.com/a.png"}`), 400, "messages[0].parts[0].url"},
 		{"a broken upload", "", user(`{"type":"file","mediaType":"image/png","url":"data:image/png;base64,%%%"}`), 400, "messages[0].parts[0].url"},
-		{"an unknown agent", "?agent=nobody", strings.Replace(say("new", "m1", "x"), "c", "c", 1), 404, "nobody"},
+		{"an unknown agent", "?agent=none", strings.Replace(say("new", "m1", "x"), "c", "c", 1), 404, "none"},
 		{"no name of an agent", "?agent=No%20Body", say("new", "m1", "x"), 400, "agent"},
 		{"another agent", "?agent=asker", say("c", "m2", "x"), 409, "asker"},
 		{"an unknown form", "?tools=x", say("c", "m2", "x"), 400, "tools"},
@@ -244,18 +244,18 @@ func TestBadInputByHand(t *testing.T) {
 		{"an answer to nothing", "", answer("c", "unknown", responded("call", true)), 409, "messages[1].id"},
 		{"an answer of no conversation", "", answer("none", "unknown", responded("call", true)), 404, "none"},
 	} {
-		code, text := s.call(t, http.MethodPost, "/v1/ai-sdk/chat"+c.query, c.body, "Content-Type", "application/json")
+		code, text := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat"+c.query, c.body, "Content-Type", "application/json")
 		if code != c.code || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %d %s", c.name, code, text)
 		}
 	}
-	if code, text := s.call(t, http.MethodDelete, "/v1/ai-sdk/chat", ""); code != http.StatusMethodNotAllowed {
+	if code, text := s.Call(t, http.MethodDelete, "/v1/ai-sdk/chat", ""); code != http.StatusMethodNotAllowed {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c/else", ""); code != http.StatusNotFound {
+	if code, text := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/c/else", ""); code != http.StatusNotFound {
 		t.Errorf("%d %s", code, text)
 	}
-	if _, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", ""); strings.Count(history, `"role"`) != 2 {
+	if _, history := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/c", ""); strings.Count(history, `"role"`) != 2 {
 		t.Errorf("bad input changed the conversation: %s", history)
 	}
 }

@@ -69,7 +69,7 @@ func brief(all []chunk) string {
 
 func (s *server) post(t *testing.T, query, body string) []chunk {
 	t.Helper()
-	code, text := s.call(t, http.MethodPost, "/v1/ai-sdk/chat"+query, body)
+	code, text := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat"+query, body)
 	if code != http.StatusOK {
 		t.Fatalf("%d %s", code, text)
 	}
@@ -108,7 +108,7 @@ func given(call, output string) string {
 }
 
 func TestTurnsByHand(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	for _, c := range []struct{ query, text, want string }{
 		{"", "hello", "start start-step text-start text-delta=You said: hello text-end finish-step finish=stop"},
 		{"", "think", "start start-step reasoning-start reasoning-delta=Let me see. reasoning-end text-start text-delta=Done thinking. text-end finish-step finish=stop"},
@@ -129,7 +129,7 @@ func TestTurnsByHand(t *testing.T) {
 }
 
 func TestAnswersByHand(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	const tool = `"clientTools":[{"name":"where","description":"Where the person is","inputSchema":{"type":"object"}}],`
 	for _, c := range []struct {
 		name, query, text, tools string
@@ -153,7 +153,7 @@ func TestAnswersByHand(t *testing.T) {
 			chat := "chat of " + c.name
 			message, calls := waiting(t, s.post(t, c.query, strings.Replace(say(chat, "m1", c.text), `"trigger"`, c.tools+`"trigger"`, 1)))
 			path := "/v1/ai-sdk/chat/" + url.PathEscape(chat)
-			if code, body := s.call(t, http.MethodGet, path+"/stream", ""); code != http.StatusNoContent {
+			if code, body := s.Call(t, http.MethodGet, path+"/stream", ""); code != http.StatusNoContent {
 				t.Errorf("a turn that waits is streamed: %d %s", code, body)
 			}
 			body := answer(chat, message, c.parts(calls)...)
@@ -164,7 +164,7 @@ func TestAnswersByHand(t *testing.T) {
 			if again := brief(s.post(t, c.query, body)); again != got { // a repeated request
 				t.Errorf("once more: %s", again)
 			}
-			code, history := s.call(t, http.MethodGet, path, "")
+			code, history := s.Call(t, http.MethodGet, path, "")
 			if code != http.StatusOK || !strings.Contains(history, message) || strings.Contains(history, "approval-requested") {
 				t.Errorf("%d %s", code, history)
 			}

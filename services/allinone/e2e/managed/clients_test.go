@@ -41,7 +41,7 @@ func have(t *testing.T, path, install string) string {
 func (s *server) program(t *testing.T, name string, arguments ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, arguments...)
-	cmd.Env = append(os.Environ(), "FAIRLEAD_KEY="+s.keys["ann"], "SERVER="+s.url)
+	cmd.Env = append(os.Environ(), "FAIRLEAD_KEY="+s.Keys["ann"], "SERVER="+s.URL)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
@@ -104,7 +104,7 @@ not found: 404 true
 
 func TestTheOfficialClients(t *testing.T) {
 	prove.Only(t, "it starts the official clients in two languages")
-	s := serve(t, "required")
+	s := serveUsers(t)
 	t.Run("Python", func(t *testing.T) {
 		if got := s.program(t, have(t, python, "make bin/models/.stamp"), file(t, "loop.py", read(t, "loop.py"))); got != inPython {
 			t.Errorf("it prints\n%s", got)
@@ -122,7 +122,7 @@ func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
 	prove.Only(t, "it starts an official client")
 	s := spawn(t)
 	cmd := exec.CommandContext(t.Context(), have(t, python, "make bin/models/.stamp"), file(t, "killed.py", read(t, "killed.py")))
-	cmd.Env = append(os.Environ(), "SERVER="+s.url)
+	cmd.Env = append(os.Environ(), "SERVER="+s.URL)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -142,9 +142,9 @@ func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
 		}
 		switch i {
 		case 0:
-			s.kill()
+			s.Kill()
 		case 1:
-			s.start(t)
+			s.Start(t)
 			if _, err := io.WriteString(in, "back\n"); err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
 
 func TestTheExampleOfThePage(t *testing.T) {
 	prove.Only(t, "it starts an official client")
-	s := serve(t, "required")
+	s := serveUsers(t)
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestTheExampleOfThePage(t *testing.T) {
 	if len(found) != 1 {
 		t.Fatalf("the page has %d examples", len(found))
 	}
-	example := strings.ReplaceAll(string(found[0][1]), "http://127.0.0.1:8080", s.url)
+	example := strings.ReplaceAll(string(found[0][1]), "http://127.0.0.1:8080", s.URL)
 	example = strings.ReplaceAll(example, "claude-sonnet-5-5", "scripted:agents")
 	if got := s.program(t, have(t, python, "make bin/models/.stamp"), file(t, "example.py", example)); got != "You said: Write a haiku into haiku.txt.\n" {
 		t.Errorf("it prints\n%s", got)

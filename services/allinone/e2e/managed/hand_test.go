@@ -39,7 +39,7 @@ func (o object) list() (out []object) {
 // must makes a request that succeeds.
 func (s *server) must(t *testing.T, method, path, body string, header ...string) object {
 	t.Helper()
-	code, text := s.call(t, method, base+path, body, header...)
+	code, text := s.Call(t, method, base+path, body, header...)
 	out := object{}
 	if err := json.Unmarshal([]byte(text), &out); err != nil || code != http.StatusOK {
 		t.Fatalf("%s %s: %d %s", method, path, code, text)
@@ -68,7 +68,7 @@ type stream struct {
 func (s *server) follow(t *testing.T, session, query string, header ...string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	resp := s.do(ctx, t, "GET", base+"/sessions/"+session+"/events/stream"+query, "", append(header, "Accept", "application/json")...)
+	resp := s.Do(ctx, t, "GET", base+"/sessions/"+session+"/events/stream"+query, "", append(header, "Accept", "application/json")...)
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
 		cancel()
 		t.Fatalf("the stream: %d %v", resp.StatusCode, resp.Header)
@@ -157,8 +157,8 @@ const oneTool = "user.message session.status_running user.message span.model_req
 	"span.model_request_start agent.message span.model_request_end session.status_idle"
 
 func TestTheQuickstartByHand(t *testing.T) {
-	s := serve(t, "required")
-	key := []string{"Authorization", "Bearer " + s.keys["ann"]}
+	s := serveUsers(t)
+	key := []string{"Authorization", "Bearer " + s.Keys["ann"]}
 	id := s.begin(t, toolset, key...)
 	st := s.follow(t, id, "", key...)
 	sent := s.say(t, id, "tool, please", key...).list()[0]
@@ -201,20 +201,20 @@ func TestTheQuickstartByHand(t *testing.T) {
 	if len(files) != 1 || files[0].text("filename") != "number.txt" || files[0].text("scope", "id") != id {
 		t.Fatalf("the files are %v", files)
 	}
-	if code, text := s.call(t, "GET", base+"/files/"+files[0].text("id")+"/content", "", key...); code != http.StatusOK || text != "9007199254740993\n" {
+	if code, text := s.Call(t, "GET", base+"/files/"+files[0].text("id")+"/content", "", key...); code != http.StatusOK || text != "9007199254740993\n" {
 		t.Errorf("the file: %d %q", code, text)
 	}
 	// Another user of the tenant has no session of this id.
-	if code, text := s.call(t, "GET", base+"/sessions/none", "", key...); code != http.StatusNotFound || !strings.Contains(text, `"not_found_error"`) {
+	if code, text := s.Call(t, "GET", base+"/sessions/none", "", key...); code != http.StatusNotFound || !strings.Contains(text, `"not_found_error"`) {
 		t.Errorf("no session: %d %s", code, text)
 	}
-	if code, text := s.call(t, "GET", base+"/sessions/"+id, ""); code != http.StatusUnauthorized || !strings.Contains(text, `"authentication_error"`) {
+	if code, text := s.Call(t, "GET", base+"/sessions/"+id, ""); code != http.StatusUnauthorized || !strings.Contains(text, `"authentication_error"`) {
 		t.Errorf("without a key: %d %s", code, text)
 	}
 }
 
 func TestAPersonDecides(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	for _, c := range []struct{ answer, want string }{{`"result":"allow"`, "It says 9007199254740993"}, {`"result":"deny","deny_message":"not now"`, "not now"}} {
 		id := s.begin(t, `[{"type":"agent_toolset_20260401","default_config":{"permission_policy":{"type":"always_ask"}}}]`)
 		st := s.follow(t, id, "")
@@ -241,14 +241,14 @@ func TestAPersonDecides(t *testing.T) {
 		if c.answer != `"result":"allow"` {
 			other = strings.Replace(answer, c.answer, `"result":"allow"`, 1)
 		}
-		if code, text := s.call(t, "POST", base+"/sessions/"+id+"/events", other); code != http.StatusBadRequest {
+		if code, text := s.Call(t, "POST", base+"/sessions/"+id+"/events", other); code != http.StatusBadRequest {
 			t.Errorf("another answer: %d %s", code, text)
 		}
 	}
 }
 
 func TestTheClientRunsATool(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	id := s.begin(t, `[{"type":"custom","name":"weather","description":"Says the weather.","input_schema":{"type":"object","properties":{"city":{"type":"string"}}}}]`)
 	st := s.follow(t, id, "")
 	s.say(t, id, "client")
@@ -264,7 +264,7 @@ func TestTheClientRunsATool(t *testing.T) {
 }
 
 func TestAnInterruptAndWhatFollows(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	id := s.begin(t, toolset)
 	st := s.follow(t, id, "?event_deltas[]=agent.message")
 	s.say(t, id, "long")
@@ -272,7 +272,7 @@ func TestAnInterruptAndWhatFollows(t *testing.T) {
 	if got := s.must(t, "GET", "/sessions/"+id, "").text("status"); got != "running" {
 		t.Errorf("the session is %s", got)
 	}
-	if code, text := s.call(t, "DELETE", base+"/sessions/"+id, ""); code != http.StatusBadRequest {
+	if code, text := s.Call(t, "DELETE", base+"/sessions/"+id, ""); code != http.StatusBadRequest {
 		t.Errorf("a running session is deleted: %d %s", code, text)
 	}
 	s.must(t, "POST", "/sessions/"+id+"/events", `{"events":[{"type":"user.interrupt"},{"type":"user.message","content":[{"type":"text","text":"and now?"}]}]}`)
@@ -284,7 +284,7 @@ func TestAnInterruptAndWhatFollows(t *testing.T) {
 }
 
 func TestFailuresAreTold(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	id := s.begin(t, toolset)
 	st := s.follow(t, id, "")
 	s.say(t, id, "retry")
@@ -307,7 +307,7 @@ func TestFailuresAreTold(t *testing.T) {
 }
 
 func TestARepeatedPostHasOneEffect(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	id := s.begin(t, toolset)
 	const count = "X-Stainless-Retry-Count"
 	first, second := s.say(t, id, "hello", count, "0"), s.say(t, id, "hello", count, "0")
@@ -329,7 +329,7 @@ func TestARepeatedPostHasOneEffect(t *testing.T) {
 }
 
 func TestAStreamResumesAfterItsLastEvent(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	id := s.begin(t, toolset)
 	st := s.follow(t, id, "")
 	s.say(t, id, "tool")
@@ -347,7 +347,7 @@ func TestAServerThatIsKilledLosesNothing(t *testing.T) {
 	st := s.follow(t, id, "?event_deltas[]=agent.message")
 	s.say(t, id, "slow")
 	had := st.until("event_delta")
-	s.kill()
+	s.Kill()
 	for {
 		e, ok := st.next()
 		if !ok {
@@ -358,7 +358,7 @@ func TestAServerThatIsKilledLosesNothing(t *testing.T) {
 	if st.lines.Err() == nil {
 		t.Error("a stream that is cut off ends well")
 	}
-	s.start(t)
+	s.Start(t)
 	// As the documentation tells: open the stream, list the events, and drop those that are known.
 	st = s.follow(t, id, "")
 	known := map[string]bool{}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestBadInputNamesItsField(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	id := s.begin(t, toolset)
 	events := "/sessions/" + id + "/events"
 	for _, c := range []struct {
@@ -44,7 +44,7 @@ func TestBadInputNamesItsField(t *testing.T) {
 		{"GET", "/environments/env_x/work/poll", "", 404, "worker queues"},
 		{"GET", "/agents/agent_none", "", 404, "none"},
 	} {
-		code, text := s.call(t, c.method, base+c.path, c.body)
+		code, text := s.Call(t, c.method, base+c.path, c.body)
 		var got struct {
 			Type      string
 			Error     struct{ Type, Message string }
@@ -57,13 +57,13 @@ func TestBadInputNamesItsField(t *testing.T) {
 	if got := s.must(t, "GET", events, "").list(); len(got) != 0 {
 		t.Errorf("bad input has left %s", kinds(got))
 	}
-	if code, text := s.call(t, "POST", "/anthropic/v1/messages", `{"model":"scripted:agents","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`); code != http.StatusOK || !strings.Contains(text, "You said: hi") {
+	if code, text := s.Call(t, "POST", "/anthropic/v1/messages", `{"model":"scripted:agents","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`); code != http.StatusOK || !strings.Contains(text, "You said: hi") {
 		t.Errorf("the model proxy beside it: %d %s", code, text)
 	}
 }
 
 func TestWhatIsKeptComesBack(t *testing.T) {
-	s := serve(t, "open")
+	s := serve(t)
 	agent := s.must(t, "POST", "/agents", `{"name":"Ä b","description":"d","model":{"id":"scripted:agents","effort":"high"},"metadata":{"Key Ü":"v","gone":"x"}}`)
 	if agent.text("name") != "Ä b" || agent.text("metadata", "Key Ü") != "v" || agent.text("model", "effort", "type") != "high" || fmt.Sprint(agent["version"]) != "1" {
 		t.Errorf("the agent is %v", agent)
@@ -73,7 +73,7 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 	if changed.text("system") != "New." || changed.text("name") != "Ä b" || fmt.Sprint(changed["metadata"]) != "map[Key Ü:v more:y]" || fmt.Sprint(changed["version"]) != "2" {
 		t.Errorf("the changed agent is %v", changed)
 	}
-	if code, text := s.call(t, "POST", base+path, `{"version":1,"system":"Late."}`); code != http.StatusConflict {
+	if code, text := s.Call(t, "POST", base+path, `{"version":1,"system":"Late."}`); code != http.StatusConflict {
 		t.Errorf("a change of an old version: %d %s", code, text)
 	}
 	if same := s.must(t, "POST", path, `{"name":"Ä b"}`); fmt.Sprint(same["version"]) != "2" {
@@ -118,7 +118,7 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 		t.Errorf("the threads are %v", threads)
 	}
 	s.must(t, "DELETE", "/environments/"+env.text("id"), "")
-	if code, _ := s.call(t, "GET", base+"/environments/"+env.text("id"), ""); code != http.StatusNotFound {
+	if code, _ := s.Call(t, "GET", base+"/environments/"+env.text("id"), ""); code != http.StatusNotFound {
 		t.Errorf("a deleted environment: %d", code)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -23,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead/fairlead/services/allinone/internal/freeport"
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 )
 
@@ -38,12 +38,10 @@ func everything(t *testing.T, revision string) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	_ = l.Close()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	cmd := exec.CommandContext(ctx, program, "-http", address, fmt.Sprintf("-stateless=%t", revision == modern))
 	if err := cmd.Start(); err != nil {

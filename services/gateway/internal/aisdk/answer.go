@@ -58,7 +58,7 @@ func (a *answer) Event(dst []byte, e *sessionv1.Event) (next []byte, complete bo
 }
 
 // doubtful reports whether the open step may have died with the replica that made it: all that is known of it was in
-// the log when the request came. The next event of the turn says whether it lives.
+// the log when the request came. It lives if the turn has a further event.
 func (a *answer) doubtful(e *sessionv1.Event) bool {
 	if a.told || a.turn.sure || !slices.ContainsFunc(a.held[a.mark:], chunk.content) {
 		return false

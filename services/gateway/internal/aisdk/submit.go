@@ -155,7 +155,7 @@ func (s *Server) decide(r *http.Request, session string, a asked, decided []deci
 		}
 		switch {
 		case d.approved != nil && !approval:
-			return nil, problem.BodyMalformed(at, fmt.Sprintf("%s approves the call %q, about which nobody was asked", at, problem.Excerpt(d.call)))
+			return nil, problem.BodyMalformed(at, fmt.Sprintf("%s approves the call %q, which waits for no approval", at, problem.Excerpt(d.call)))
 		case d.approved != nil || approval && !asks && slices.Contains(a.waits, d.call):
 			err = s.approve(r, session, d, digest, key)
 		case a.finished[d.call]:

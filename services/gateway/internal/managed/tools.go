@@ -18,7 +18,7 @@ var ourTools = map[string]string{"bash": "Bash", "read": "Read", "write": "Write
 // toolsetNames are the tools of the toolset, as answers list them.
 var toolsetNames = []string{"bash", "edit", "glob", "grep", "read", "web_fetch", "web_search", "write"}
 
-// changing are the tools about which the policy auto asks.
+// changing are the tools whose calls the policy auto asks about.
 var changing = []string{"bash", "edit", "write"}
 
 // toolName returns the name of a tool of ours on the wire.
@@ -45,7 +45,7 @@ type tool struct {
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
 }
 
-// toolConfig says whether a tool may be used, and who decides.
+// toolConfig enables a tool, and names who decides on its calls.
 type toolConfig struct {
 	Type    string  `json:"type,omitempty"`
 	Name    string  `json:"name,omitempty"`

@@ -25,7 +25,7 @@ import (
 const (
 	// Runtime says what drives a turn: a runtime's name, or AgentsOwn.
 	Runtime = "runtime"
-	// KeepAlive says whether a turn goes on with a CLI of the runtime claude-code that runs already, and leaves
+	// KeepAlive lets a turn go on with a CLI of the runtime claude-code that runs already, and leave
 	// its own one running.
 	KeepAlive = "claude-code-keep-alive"
 )

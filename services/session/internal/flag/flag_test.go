@@ -194,7 +194,7 @@ func TestFaultyFilesAreRefused(t *testing.T) {
 		"no state":                {`{"flags": {"runtime": {"variants": {"cli": "claude-code"}}}}`, `flags.runtime.state`},
 		"no variants":             {`{"flags": {"runtime": {"state": "ENABLED"}}}`, `flags.runtime.variants: is missing`},
 		"no such runtime":         {`{"flags": {"runtime": {"state": "ENABLED", "variants": {"x": "gemini"}}}}`, `flags.runtime.variants.x: gemini is neither agent`},
-		"a runtime that is none":  {`{"flags": {"runtime": {"state": "ENABLED", "variants": {"x": 1}}}}`, `flags.runtime.variants.x: 1 is neither agent`},
+		"a number as a runtime":   {`{"flags": {"runtime": {"state": "ENABLED", "variants": {"x": 1}}}}`, `flags.runtime.variants.x: 1 is neither agent`},
 		"no truth value":          {`{"flags": {"claude-code-keep-alive": {"state": "ENABLED", "variants": {"x": "on"}}}}`, `flags.claude-code-keep-alive.variants.x`},
 		"no such default":         {runtime(`"defaultVariant": "x"`), `flags.runtime.defaultVariant: "x" is no variant`},
 		"no such operator":        {runtime(`"targeting": {"if": [{"sem_ver": ["1", "=", "1"]}, "cli"]}`), `flags.runtime.targeting: the operator "sem_ver"`},

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/fairlead/fairlead/services/allinone/internal/freeport"
 )
 
 // Shape selects the Fairlead to run.
@@ -81,11 +83,11 @@ func (f *Fairlead) start(s Shape, name string, args ...string) error {
 }
 
 func (f *Fairlead) startOne(s Shape) error {
-	http, err := FreeAddress()
+	http, err := freeport.Address()
 	if err != nil {
 		return err
 	}
-	if f.GRPC, err = FreeAddress(); err != nil {
+	if f.GRPC, err = freeport.Address(); err != nil {
 		return err
 	}
 	f.URL = "http://" + http
@@ -105,7 +107,7 @@ func (f *Fairlead) startFour(s Shape) error {
 	a := map[string]string{}
 	for _, name := range []string{"http", "session", "tools", "sandbox"} {
 		var err error
-		if a[name], err = FreeAddress(); err != nil {
+		if a[name], err = freeport.Address(); err != nil {
 			return err
 		}
 	}

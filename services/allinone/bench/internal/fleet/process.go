@@ -5,7 +5,6 @@ package fleet
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,13 +129,4 @@ func family(pid int) []stat {
 		}
 	}
 	return all
-}
-
-// FreeAddress returns a free loopback address.
-func FreeAddress() (string, error) {
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

@@ -69,7 +69,7 @@ const says = (text) => (p) => p.type === "text" && p.text.includes(text);
   const chat = make("fail", { onError: (e) => errors.push(e.message) });
   await chat.sendMessage({ text: "fail" });
   console.log("fail:", chat.status, errors.length, errors[0]);
-  const bad = make("bad", { query: "?agent=nobody", onError: (e) => errors.push(e.message) });
+  const bad = make("bad", { query: "?agent=none", onError: (e) => errors.push(e.message) });
   await bad.sendMessage({ text: "hello" });
   console.log("refused:", bad.status, errors[1]);
 }
