@@ -291,8 +291,10 @@ func (s *system) waitReady(t *testing.T) {
 	defer cancel()
 	for {
 		err := ready(ctx, "http://"+s.http+"/readyz")
-		if ops := s.options.addrs["sandbox-ops"]; err == nil && s.options.four {
-			err = ready(ctx, "http://"+ops+"/readyz")
+		for _, ops := range []string{"sandbox-ops", "tools-ops", "session-ops"} { // the gateway asks session alone
+			if err == nil && s.options.four {
+				err = ready(ctx, "http://"+s.options.addrs[ops]+"/readyz")
+			}
 		}
 		for _, p := range s.processes {
 			select {
