@@ -63,7 +63,7 @@ func TestRunsByHand(t *testing.T) {
 		if len(stopped) != 1 || stopped[0].(object)["reason"] != "input_required" {
 			t.Fatalf("the run ends with %v", first[len(first)-1])
 		}
-		again := input("q", "q2", "ask me")
+		again := input("q", "q1", "ask me") // the id of the run that asked: the answer counts
 		again["resume"] = []any{object{"interruptId": stopped[0].(object)["id"], "status": "resolved", "payload": object{"answers": object{"Which?": "B"}}}}
 		if all := s.run(t, "asker", again, nil); !strings.Contains(said(all), "B") {
 			t.Errorf("the agent says %q", said(all))

@@ -21,6 +21,10 @@ const reasonRunIDTaken = "RUN_ID_TAKEN"
 
 // plan does what a request asks for, once, and returns the run to show and where its turn begins in the log.
 func (s *Server) plan(ctx context.Context, in *input, session *sessionv1.Session) (Run, int64, error) {
+	// Before the run is looked for: an answer under the id of the run that asked must not be lost.
+	if run, from, found, err := s.resume(ctx, in, session); found || err != nil {
+		return run, from, err
+	}
 	id := wire.RequestID("ag-ui", in.RunID)
 	made, err := s.Sessions.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: session.GetName(), OfRequest: id})
 	if err != nil {
@@ -31,9 +35,6 @@ func (s *Server) plan(ctx context.Context, in *input, session *sessionv1.Session
 			return Run{}, 0, err
 		}
 		return Run{Turn: turns[0].GetName(), Start: turns[0].GetAfterSeq()}, turns[0].GetAfterSeq(), nil
-	}
-	if run, from, found, err := s.resume(ctx, in, session); found || err != nil {
-		return run, from, err
 	}
 	if run, from, found, err := s.bring(ctx, in, session); found || err != nil {
 		return run, from, err
