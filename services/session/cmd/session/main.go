@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 			return nil, err
 		}
 		if _, err := p.Authenticate(s.Keys()); err != nil {
-			return nil, errors.Join(err, s.Close())
+			return nil, errors.Join(err, s.Close()) //nolint:contextcheck // closing must not end with ctx
 		}
 		return s, nil
 	}

@@ -84,7 +84,7 @@ type Hub struct {
 
 // New returns a hub without processes. Run must run.
 func New(c Config, s store.Attachments, replica string, log *slog.Logger) *Hub {
-	return &Hub{config: c, store: s, replica: replica, log: log, processes: map[name][]*process{}, held: map[lease]*holding{}, steps: rand.Int64N(1 << 52), changed: make(chan struct{})}
+	return &Hub{config: c, store: s, replica: replica, log: log, processes: map[name][]*process{}, held: map[lease]*holding{}, steps: rand.Int64N(1 << 52), changed: make(chan struct{})} //nolint:gosec // steps only differ from those of an earlier start
 }
 
 // Run tells the other replicas which processes are attached, until ctx ends.

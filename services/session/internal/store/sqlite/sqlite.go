@@ -70,8 +70,10 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 func orphan(ctx context.Context, db *sqlite.DB) error {
 	return db.Tx(ctx, func(tx *sql.Tx) error {
 		now := micros(time.Now())
-		for _, table := range []string{"sessions", "jobs"} {
-			if _, err := tx.ExecContext(ctx, "update "+table+" set lease_until = ? where lease_until > ?", now, now); err != nil {
+		for _, query := range []string{
+			"update sessions set lease_until = ? where lease_until > ?", "update jobs set lease_until = ? where lease_until > ?",
+		} {
+			if _, err := tx.ExecContext(ctx, query, now, now); err != nil {
 				return err
 			}
 		}
