@@ -171,7 +171,7 @@ func Spawn(t *testing.T, session map[string]any) *Server {
 // Start starts the process, and waits until it listens.
 func (s *Server) Start(t *testing.T) {
 	t.Helper()
-	s.cmd = exec.Command(os.Args[0]) //nolint:gosec // it is this program; Kill ends it
+	s.cmd = exec.Command(os.Args[0]) //nolint:gosec,noctx // it is this program; Kill ends it
 	s.cmd.Env = append(os.Environ(), child+"="+s.dir+" "+s.config+" "+strings.TrimPrefix(s.URL, "http://"))
 	var log strings.Builder
 	s.cmd.Stderr = &log
