@@ -5,6 +5,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -169,6 +170,46 @@ func (db *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+// TxUnsynced is Tx without the wait for the disk: a crash of the machine may lose the commit, but not one that a
+// later Tx follows. The end of the process loses nothing.
+func (db *DB) TxUnsynced(ctx context.Context, do func(*sql.Tx) error) (err error) {
+	conn, err := db.W.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if err := synchronous(ctx, conn, "normal"); err != nil {
+		return err
+	}
+	defer func() {
+		if e := synchronous(context.WithoutCancel(ctx), conn, "full"); e != nil {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the next one is opened with a full one
+		}
+	}()
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// synchronous sets when a connection's commits wait for the disk. SQLite does that when it parses the statement, so a
+// kept one would do nothing.
+func synchronous(ctx context.Context, c *sql.Conn, when string) error {
+	return c.Raw(func(made any) error {
+		inner, ok := made.(*conn)
+		if !ok {
+			return driver.ErrBadConn
+		}
+		_, err := inner.innerConn.ExecContext(ctx, "pragma synchronous = "+when, nil)
+		return err
+	})
 }
 
 // Unavailable reports whether err means that the file takes no work now: the disk is full or another process

@@ -200,3 +200,45 @@ func TestUnavailable(t *testing.T) {
 		t.Errorf("a file that is busy: %v", err)
 	}
 }
+
+func TestAnUnsyncedTransactionLeavesTheNextOnesSynced(t *testing.T) {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	refused := errors.New("refused")
+	level := func(tx *sql.Tx) (n int) {
+		t.Helper()
+		if err := tx.QueryRowContext(t.Context(), "pragma synchronous").Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	const normal, full = 1, 2
+	for _, c := range []struct {
+		name string
+		run  func(context.Context, func(*sql.Tx) error) error
+		fail error
+		want int
+	}{
+		{"unsynced", db.TxUnsynced, nil, normal},
+		{"synced", db.Tx, nil, full},
+		{"unsynced and refused", db.TxUnsynced, refused, normal},
+		{"synced after a refusal", db.Tx, nil, full},
+	} {
+		got := 0
+		err := c.run(t.Context(), func(tx *sql.Tx) error {
+			got = level(tx)
+			_, err := tx.ExecContext(t.Context(), "create table if not exists a (n integer)")
+			return errors.Join(err, c.fail)
+		})
+		if !errors.Is(err, c.fail) || c.fail == nil && err != nil || got != c.want {
+			t.Errorf("%s: level %d, want %d; %v", c.name, got, c.want, err)
+		}
+	}
+	var tables int
+	if err := db.R.QueryRowContext(t.Context(), "select count(*) from sqlite_schema where name = 'a'").Scan(&tables); err != nil || tables != 1 {
+		t.Errorf("%d tables, %v", tables, err)
+	}
+}

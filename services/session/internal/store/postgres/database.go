@@ -71,6 +71,16 @@ func (d database) Write(ctx context.Context, what string, f func(tables.Tx) ([]s
 	return err
 }
 
+// WriteUnsynced implements tables.DB.
+func (d database) WriteUnsynced(ctx context.Context, what string, f func(tables.Tx) error) error {
+	return d.writeUnsynced(ctx, what, func(tx pgx.Tx) error { return f(transaction{pg.SQL{Querier: tx}, tx}) })
+}
+
+// writeUnsynced is write without the wait for the disk.
+func (d database) writeUnsynced(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
+	return fail(what, pg.TxWith(ctx, d.pool, pgx.TxOptions{BeginQuery: "begin; set local synchronous_commit = off"}, f))
+}
+
 // Exec implements tables.DB.
 func (d database) Exec(ctx context.Context, what, query string, args ...any) (changed int64, err error) {
 	err = pg.Retry(ctx, func() (err error) {

@@ -55,7 +55,7 @@ func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, e
 		args["tenant"], args["id"] = c.Tenant, c.ID
 	}
 	var jobs []store.Job
-	err := s.db.write(ctx, "claim jobs", func(tx pgx.Tx) (err error) {
+	err := s.db.writeUnsynced(ctx, "claim jobs", func(tx pgx.Tx) (err error) {
 		jobs, err = collect(ctx, tx, func(r pgx.CollectableRow) (j store.Job, err error) {
 			err = r.Scan(&j.Tenant, &j.Kind, &j.ID, &j.Session, &j.Body, &j.Due, &j.Attempt, &j.Claim)
 			j.Due = j.Due.UTC()

@@ -14,7 +14,7 @@ import (
 // until their words are stored, so that it deletes these, too.
 func (s *Store) IndexMessages(ctx context.Context, k store.Key, most int) (int, error) {
 	n := 0
-	err := s.db.write(ctx, "index messages", func(tx pgx.Tx) error {
+	err := s.db.writeUnsynced(ctx, "index messages", func(tx pgx.Tx) error {
 		var one int
 		if err := tx.QueryRow(ctx, "select 1 from sessions where tenant = $1 and session = $2 for key share", k.Tenant, k.Session).Scan(&one); err != nil {
 			return err

@@ -60,10 +60,20 @@ func (d *database) Read(ctx context.Context, what string, f func(sqldb.Queryer) 
 
 // Write implements tables.DB. The time stands still in a transaction.
 func (d *database) Write(ctx context.Context, what string, f func(tables.Tx) ([]store.Wake, error)) error {
-	return d.write(ctx, what, func(tx *sql.Tx) ([]store.Wake, error) {
+	return d.write(ctx, what, d.still(f))
+}
+
+// WriteUnsynced implements tables.DB.
+func (d *database) WriteUnsynced(ctx context.Context, what string, f func(tables.Tx) error) error {
+	return d.writeBy(ctx, d.TxUnsynced, what, d.still(func(tx tables.Tx) ([]store.Wake, error) { return nil, f(tx) }))
+}
+
+// still returns f for a transaction in which the time stands still.
+func (d *database) still(f func(tables.Tx) ([]store.Wake, error)) func(*sql.Tx) ([]store.Wake, error) {
+	return func(tx *sql.Tx) ([]store.Wake, error) {
 		now := d.clock()
 		return f(transaction{sqlite.SQL{Querier: tx, Clock: func() time.Time { return now }}, tx})
-	})
+	}
 }
 
 // Exec implements tables.DB.
@@ -75,8 +85,13 @@ func (d *database) Exec(ctx context.Context, what, query string, args ...any) (i
 // write runs f in a transaction of its own, and sends the wakes that f returns
 // after the commit.
 func (d *database) write(ctx context.Context, what string, f func(tx *sql.Tx) ([]store.Wake, error)) error {
+	return d.writeBy(ctx, d.Tx, what, f)
+}
+
+// writeBy is write with a kind of transaction.
+func (d *database) writeBy(ctx context.Context, by func(context.Context, func(*sql.Tx) error) error, what string, f func(tx *sql.Tx) ([]store.Wake, error)) error {
 	var wakes []store.Wake
-	err := d.Tx(ctx, func(tx *sql.Tx) (err error) {
+	err := by(ctx, func(tx *sql.Tx) (err error) {
 		wakes, err = f(tx)
 		return err
 	})

@@ -13,7 +13,7 @@ import (
 // ClaimJobs implements store.Store.
 func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, error) {
 	var jobs []store.Job
-	err := s.db.write(ctx, "claim jobs", func(tx *sql.Tx) (_ []store.Wake, err error) {
+	err := s.db.writeBy(ctx, s.db.TxUnsynced, "claim jobs", func(tx *sql.Tx) (_ []store.Wake, err error) {
 		now := s.db.clock()
 		query, args := "due <= $1", []any{now}
 		if c.ID != "" {
@@ -26,7 +26,7 @@ func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, e
 		for _, k := range c.Kinds {
 			args = append(args, k)
 		}
-		query += " order by row_number() over (partition by tenant order by due, kind, job), due, tenant, kind, job limit ?"
+		query += " order by row_number() over (partition by tenant order by due, kind, job), due, tenant, kind, job limit ? + 0"
 		if jobs, err = sqldb.Collect(ctx, s.sql(tx), func(r sqldb.Row) (j store.Job, err error) {
 			return j, r.Scan(&j.Tenant, &j.Kind, &j.ID, &j.Session, &j.Body, &j.Due, &j.Attempt)
 		}, query, append(args, sqldb.Limit(c.Limit))...); err != nil {

@@ -63,7 +63,7 @@ func claimable(ctx context.Context, q sqldb.Queryer, c store.Claim) ([]store.Lea
 		)
 		select tenant, session, suspect from free where not suspect or nth <= $2
 		order by row_number() over (partition by tenant order by ready_time, session), ready_time, tenant, session
-		limit $3`, args...)
+		limit $3 + 0`, args...)
 }
 
 // Renew implements store.Store.

@@ -15,12 +15,12 @@ import (
 // IndexMessages implements store.Store.
 func (s *Store) IndexMessages(ctx context.Context, k store.Key, most int) (int, error) {
 	n := 0
-	err := s.db.write(ctx, "index messages", func(tx *sql.Tx) ([]store.Wake, error) {
+	err := s.db.writeBy(ctx, s.db.TxUnsynced, "index messages", func(tx *sql.Tx) ([]store.Wake, error) {
 		if err := tables.SessionExists(ctx, s.sql(tx), k); err != nil {
 			return nil, err
 		}
 		bodies, err := sqldb.Collect(ctx, s.sql(tx), sqldb.Value[[]byte],
-			"select body from messages where tenant = $1 and session = $2 and indexed = 0 limit $3", k.Tenant, k.Session, sqldb.Limit(most))
+			"select body from messages where tenant = $1 and session = $2 and indexed = 0 limit $3 + 0", k.Tenant, k.Session, sqldb.Limit(most))
 		if err != nil {
 			return nil, err
 		}

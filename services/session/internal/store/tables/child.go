@@ -23,7 +23,7 @@ func admitChild(ctx context.Context, tx Tx, c *store.Child) error {
 			return err
 		}
 	}
-	if _, err := held(ctx, tx, c.Parent, ""); err != nil {
+	if _, err := held(ctx, tx, c.Parent); err != nil {
 		return err
 	}
 	n, err := sqldb.Value[int](tx.QueryRow(ctx, `

@@ -47,7 +47,7 @@ func WithJobs(wakes []store.Wake, put []store.Job) []store.Wake {
 
 // EndJob implements store.Store.
 func (t jobs) EndJob(ctx context.Context, j store.Job, again *store.Job) error {
-	return t.db.Write(ctx, "end job", func(tx Tx) ([]store.Wake, error) {
+	return t.db.WriteUnsynced(ctx, "end job", func(tx Tx) error {
 		const mine = " where tenant = $1 and kind = $2 and job = $3 and claim = $4"
 		query, args := "delete from jobs"+mine, []any{j.Tenant, j.Kind, j.ID, j.Claim}
 		if again != nil {
@@ -61,7 +61,7 @@ func (t jobs) EndJob(ctx context.Context, j store.Job, again *store.Job) error {
 		if err == nil && j.Kind == store.JobDelete && again == nil {
 			_, err = tx.Exec(ctx, "update tombstones set clean = true where tenant = $1 and session = $2", j.Tenant, j.ID)
 		}
-		return nil, err
+		return err
 	})
 }
 

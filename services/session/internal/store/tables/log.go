@@ -88,7 +88,7 @@ func pathBehind(ctx context.Context, q sqldb.Queryer, k store.Key, head, after s
 			from path p where depth > 1 and message <> $4
 		)
 		select message, (select body from messages m where m.tenant = $1 and m.session = $2 and m.message = p.message)
-		from (select message, depth from path order by depth limit $5) p order by depth`,
+		from (select message, depth from path order by depth limit $5::bigint + 0) p order by depth`,
 		k.Tenant, k.Session, head, after, sqldb.Limit(n))
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func remember(ctx context.Context, tx Tx, r request) (store.Answer, error) {
 		sqldb.S(`
 		delete from request_ids where (tenant, method, parent, request_id) in
 			(select tenant, method, parent, request_id from request_ids where keep_until <= clock_timestamp()
-				and (tenant, method, parent, request_id) <> ($1, $2, $3, $4) limit $5 for update skip locked)`, // its own row is read below
+				and (tenant, method, parent, request_id) <> ($1, $2, $3, $4) limit $5::bigint + 0 for update skip locked)`, // its own row is read below
 			r.tenant, r.Method, r.Parent, r.ID, plan.ForgetBatch))
 	if err != nil || kept[0] > 0 {
 		return fresh, err

@@ -23,6 +23,9 @@ type DB interface {
 	Read(ctx context.Context, what string, f func(sqldb.Queryer) error) error
 	// Write runs f in a transaction, again after a conflict. The wakes of f are sent with its commit.
 	Write(ctx context.Context, what string, f func(Tx) ([]store.Wake, error)) error
+	// WriteUnsynced is Write for what may be done again: a crash of the database's machine may lose the commit, unless a
+	// Write follows it.
+	WriteUnsynced(ctx context.Context, what string, f func(Tx) error) error
 	// Exec runs one statement in a transaction of its own, and returns how many rows it has changed.
 	Exec(ctx context.Context, what, query string, args ...any) (changed int64, err error)
 }
