@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgserver"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/wires"
 )
 
 // TestChaos is the short form of `make chaos`.
@@ -37,6 +39,9 @@ func TestChaos(t *testing.T) {
 		if rec != nil && n == 0 {
 			t.Errorf("the run had no %s: %+v", kind, rep.Stats)
 		}
+	}
+	if rec != nil && len(rep.Stats.Wires) != len(wires.All) {
+		t.Errorf("not every protocol was followed: %+v", rep.Stats.Wires)
 	}
 	if rec != nil {
 		summarize(t.Output(), rec, rep)

@@ -51,7 +51,7 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	defer func() { err = errors.Join(err, c.Close()) }()
 	rec = &record.Run{Seed: o.seed, Begin: time.Now(), Prices: prices, Budgets: budgets()}
 	l, err := load.Start(ctx, load.Options{
-		Replicas: c.Replicas, Tools: c.ToolsPublic, HTTP: c.HTTP, Sessions: o.sessions, Seed: o.seed, Script: s,
+		Replicas: c.Replicas, Tools: c.ToolsPublic, HTTP: c.HTTP, GRPC: c.GRPC, Agent: cluster.Agent, Sessions: o.sessions, Seed: o.seed, Script: s,
 		Tenant: smallTenant, Users: smallUsers, SessionPeers: c.Peers(record.SessionService), ToolPeers: c.Peers(record.ToolsService), Keys: c.Keys,
 	})
 	if err != nil {

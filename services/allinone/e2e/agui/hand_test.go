@@ -151,6 +151,21 @@ func TestADisconnectStopsNothingAndAReloadShowsTheThread(t *testing.T) {
 	}
 }
 
+// A page that did not begin a run gets a name for it, under which it may ask for the rest also when the run has ended.
+func TestAPageGetsTheRestOfARunThatItDidNotBegin(t *testing.T) {
+	s := serve(t)
+	first := func(f frame) bool { return f.object["type"] != "TEXT_MESSAGE_CONTENT" }
+	s.run(t, "asker", input("t", "r1", "count"), first)
+	part := s.read(t, http.MethodGet, "/v1/agui/asker/events?threadId=t", nil, first)
+	path := fmt.Sprintf("/v1/agui/asker/events?threadId=t&runId=%s", part[0].object["runId"])
+	for range 2 { // while it runs, and when it has ended
+		rest := s.read(t, http.MethodGet, path, nil, nil, "Last-Event-ID", part[len(part)-1].id)
+		if text := said(part) + said(rest); text != strings.Repeat("tick", 150) || outcome(rest)["type"] != "success" {
+			t.Errorf("together they say %d bytes: %s", len(text), kinds(rest))
+		}
+	}
+}
+
 func TestARunSurvivesTheServersDeath(t *testing.T) {
 	s := serve(t)
 	n := 0

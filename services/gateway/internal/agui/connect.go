@@ -46,6 +46,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, agent string) er
 		}
 		if len(made.GetTurns()) > 0 {
 			turn = made.GetTurns()[0].GetName()
+		} else if shown, err := s.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: session.GetName() + "/turns/" + runID}); err == nil {
+			turn = shown.GetTurn().GetName() // this request has named it before
 		}
 	}
 	said, err := s.said(ctx, session.GetName(), turn)

@@ -40,6 +40,7 @@ const (
 	Transcript  Rule = "the transcript is well formed for a model"
 	Restarts    Rule = "steps are restarted only after a fault"
 	Answered    Rule = "requests succeed, or ask to try again"
+	Wires       Rule = "all protocols show what the log says"
 	Takeover    Rule = "a session goes on soon after its holder died"
 )
 
@@ -82,6 +83,7 @@ type Stats struct {
 	FamilyStats
 	CallStats
 	TakeoverStats
+	Wires []WireStats
 }
 
 // LogStats count what was read.
@@ -175,6 +177,7 @@ func (c *checker) session(s *record.Session) {
 	for _, f := range s.Followers {
 		c.follower(s, f, log, state)
 	}
+	c.wires(s, log)
 	for _, r := range s.Refused {
 		c.fault(Answered, s, "%s", r)
 	}

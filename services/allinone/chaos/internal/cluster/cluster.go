@@ -41,6 +41,9 @@ type Options struct {
 // fault.
 const maxClaims = 40
 
+// Agent is that of all sessions.
+const Agent = "chaos"
+
 // Cluster is a running Fairlead.
 type Cluster struct {
 	Sessions []*Process
@@ -49,9 +52,9 @@ type Cluster struct {
 	Gateway  *Process
 	Postgres *pgserver.Server
 
-	// Replicas are the public gRPC addresses of session, HTTP is the gateway's.
-	Replicas []string
-	HTTP     string
+	// Replicas are the public gRPC addresses of session, HTTP and GRPC are the gateway's.
+	Replicas   []string
+	HTTP, GRPC string
 	// ToolsPublic are the public gRPC addresses of tools.
 	ToolsPublic []string
 	// Links are the proxies between the programs, by target.
@@ -169,8 +172,12 @@ func (c *Cluster) configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.HTTP = http
-	c.Gateway = c.process("gateway", record.Gateway, http, "--public=", "--http", http, "--session", sessionPeers, "--tools", toolsPeers)
+	public, err := c.address(ctx)
+	if err != nil {
+		return err
+	}
+	c.HTTP, c.GRPC = http, public
+	c.Gateway = c.process("gateway", record.Gateway, http, "--public", public, "--http", http, "--session", sessionPeers, "--tools", toolsPeers)
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
@@ -20,6 +22,12 @@ func (l *Load) connect() (err error) {
 	}
 	gateway := rest{o.HTTP, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	l.public.entries, l.public.lookers = append(l.public.entries, gateway), append(l.public.lookers, gateway)
+	l.pages = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	conn, err := l.dial(o.GRPC)
+	if err != nil {
+		return err
+	}
+	l.gateway = sessionv1.NewSessionServiceClient(conn)
 	l.peers, err = l.open(o.SessionPeers, o.ToolPeers)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,8 @@ type Options struct {
 	Replicas []string // public addresses of session
 	Tools    []string // public addresses of tools
 	HTTP     string   // of the gateway
+	GRPC     string   // of the gateway
+	Agent    string   // of the sessions
 	Sessions int
 	Seed     uint64
 	Script   *script.Script
@@ -50,8 +53,10 @@ type Options struct {
 // Load is the clients.
 type Load struct {
 	options  Options
-	public   door // for all other clients
-	peers    door // for the users of the tenant
+	public   door                           // for all other clients
+	peers    door                           // for the users of the tenant
+	gateway  sessionv1.SessionServiceClient // over gRPC
+	pages    *http.Client                   // that of the gateway's protocols
 	conns    []*grpc.ClientConn
 	stop     chan struct{}
 	drivers  sync.WaitGroup
@@ -212,6 +217,7 @@ func (c *client) converse(ctx context.Context, name string, rounds int) {
 		r := rand.New(rand.NewPCG(c.rand.Uint64(), uint64(i))) //nolint:gosec // a schedule, not a secret
 		c.load.follow.Go(func() { c.follow(ctx, f, r, i == 0) })
 	}
+	c.wire(ctx, name)
 	c.mu.Unlock()
 	if c.record.Fork == nil && c.record.Tenant == "" {
 		c.plan(ctx, name)

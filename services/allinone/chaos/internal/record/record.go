@@ -79,6 +79,7 @@ type Session struct {
 	// Operations are those that the log tells of, by the call that began them.
 	Operations map[string]*Operation `json:",omitempty"`
 	Followers  []*Follower
+	Wires      []*WireFollower `json:",omitempty"` // clients that follow through the gateway's protocols
 	// Refused are answers that no client should get: neither a success nor one that asks to try again.
 	Refused []string `json:",omitempty"`
 

@@ -67,6 +67,7 @@ func (l *Log) Add(e *sessionv1.Event) error {
 type void struct {
 	first, last int64
 	turns       map[string]bool // nil: all
+	restart     bool            // a step began again
 }
 
 func (v void) covers(e *sessionv1.Event) bool {
@@ -83,13 +84,13 @@ func (l *Log) voids() []void {
 		case *sessionv1.Event_TurnSteered:
 			steered[b.TurnSteered.GetInto()] = append(steered[b.TurnSteered.GetInto()], e.GetTurn())
 		case *sessionv1.Event_StepRestarted:
-			all = append(all, void{b.StepRestarted.GetVoidFirstSeq(), b.StepRestarted.GetVoidLastSeq(), map[string]bool{e.GetTurn(): true}})
+			all = append(all, void{b.StepRestarted.GetVoidFirstSeq(), b.StepRestarted.GetVoidLastSeq(), map[string]bool{e.GetTurn(): true}, true})
 		case *sessionv1.Event_SessionRewound:
 			if b.SessionRewound.GetCheckpoint() != "" {
 				all = append(all, void{first: b.SessionRewound.GetVoidFirstSeq(), last: b.SessionRewound.GetVoidLastSeq()})
 				continue
 			}
-			v := void{b.SessionRewound.GetVoidFirstSeq(), b.SessionRewound.GetVoidLastSeq(), map[string]bool{b.SessionRewound.GetUndoneTurn(): true}}
+			v := void{b.SessionRewound.GetVoidFirstSeq(), b.SessionRewound.GetVoidLastSeq(), map[string]bool{b.SessionRewound.GetUndoneTurn(): true}, false}
 			for _, t := range steered[b.SessionRewound.GetUndoneTurn()] {
 				v.turns[t] = true
 			}

@@ -78,6 +78,11 @@ func (l *Log) Past() *State {
 	return state(l.without(slices.DeleteFunc(l.voids(), func(v void) bool { return v.turns == nil })))
 }
 
+// Told returns the state that clients have seen happen: all that counted when it was told.
+func (l *Log) Told() *State {
+	return state(l.without(slices.DeleteFunc(l.voids(), func(v void) bool { return !v.restart })))
+}
+
 func state(events []*sessionv1.Event) *State {
 	s := &State{}
 	for _, e := range events {

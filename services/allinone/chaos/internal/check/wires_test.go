@@ -1,0 +1,64 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/check"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/wires"
+)
+
+// wired returns a good run in which one client follows the first session and shows what a log says of it.
+func wired(t *testing.T) (*record.Run, *script.Script, *record.WireFollower) {
+	t.Helper()
+	run, sc := good(t)
+	log := &reduce.Log{}
+	for _, e := range run.Sessions[0].Log {
+		if err := log.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := &record.WireFollower{Wire: "wire", Connections: 3}
+	for _, turn := range log.State().Turns {
+		f.Shown = append(f.Shown, wires.Of(turn))
+	}
+	run.Sessions[0].Wires = []*record.WireFollower{f}
+	return run, sc, f
+}
+
+func TestWhatAProtocolShowsIsJudged(t *testing.T) {
+	run, sc, _ := wired(t)
+	rep := check.Run(run, sc, limits)
+	if len(rep.Violations) > 0 || len(rep.Stats.Wires) != 1 || rep.Stats.Wires[0].Turns == 0 || rep.Stats.Wires[0].Reconnects != 2 {
+		t.Fatalf("a good run: %v, %+v", rep.Violations, rep.Stats.Wires)
+	}
+	call := func(f *record.WireFollower) *record.ShownCall {
+		for i := range f.Shown {
+			if len(f.Shown[i].Calls) > 0 {
+				return &f.Shown[i].Calls[0]
+			}
+		}
+		t.Fatal("the run has no calls")
+		return nil
+	}
+	other := "another"
+	for what, spoil := range map[string]func(f *record.WireFollower){
+		"text is lost":         func(f *record.WireFollower) { f.Shown[0].Text = f.Shown[0].Text[1:] },
+		"text is there twice":  func(f *record.WireFollower) { f.Shown[0].Text += f.Shown[0].Text },
+		"a turn is lost":       func(f *record.WireFollower) { f.Shown = f.Shown[1:] },
+		"another turn":         func(f *record.WireFollower) { f.Shown[0].Turn = other },
+		"a call is lost":       func(f *record.WireFollower) { call(f).ID = other },
+		"a result is another":  func(f *record.WireFollower) { call(f).Result = &other },
+		"arguments are others": func(f *record.WireFollower) { call(f).Arguments = `{"a":1}` },
+		"a tool is another":    func(f *record.WireFollower) { call(f).Tool = other },
+		"it did not come back": func(f *record.WireFollower) { f.Failed = "HTTP 500" },
+	} {
+		run, sc, f := wired(t)
+		spoil(f)
+		if rep := check.Run(run, sc, limits); !rules(rep)[check.Wires] || rep.Stats.Wires[0].Violations == 0 {
+			t.Errorf("%s, and no rule is broken: %v", what, rep.Violations)
+		}
+	}
+}
