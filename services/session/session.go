@@ -206,7 +206,11 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL, Runtimes: s.openRuntimes(c.Runtimes, replica, d.Log), Flags: s.flags,
 	}, followers, d.Log)
 	s.proxy = modelproxy.New(modelproxy.Config{
-		Models: s.models, Ledger: s.store, Budgets: c.Budgets, Metrics: metrics, Tracer: otel.Tracer(scope), Idle: c.Models.IdleTimeout, Log: d.Log,
+		Models: s.models, Names: modelproxy.Names{
+			Find: func(ctx context.Context, name string) (catalog.Entry, error) { return s.server.FindModel(ctx, name) },
+			Own:  func(ctx context.Context) ([]catalog.Entry, error) { return s.server.OwnModels(ctx) },
+		},
+		Ledger: s.store, Budgets: c.Budgets, Metrics: metrics, Tracer: otel.Tracer(scope), Idle: c.Models.IdleTimeout, Log: d.Log,
 	})
 	s.limiter = limits.New(c.Use, bank(c, s.store), d.Log)
 	s.server = server.New(server.Config{

@@ -67,8 +67,9 @@ func Refuse(w http.ResponseWriter, route modelapi.Route, err error) {
 	route.Write(w, f, w.Header().Get(headers.RequestID))
 }
 
-// passed are the beginnings of the headers that the service knows.
-var passed = []string{"Accept", "Anthropic-", "Content-Type", "Idempotency-Key", "Openai-", "User-Agent", "X-App", "X-Claude-Code-", "X-Stainless-"}
+// passed are the beginnings of the headers that the service knows. The SDKs' X-Stainless-* stay here: they tell of the
+// client's machine.
+var passed = []string{"Accept", "Anthropic-", "Content-Type", "Idempotency-Key", "Openai-", "User-Agent", "X-App", "X-Claude-Code-"}
 
 // maxHeaders is how many headers a request to the service may have.
 const maxHeaders = 60

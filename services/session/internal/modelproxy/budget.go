@@ -31,8 +31,8 @@ type reservation struct {
 }
 
 // reserve reserves what the call may use at most: tokens of input, and of output. It returns how many tokens of output
-// the call may ask for.
-func (c *call) reserve(input, output int64) (int64, *modelapi.Failure) {
+// the call may ask for. inputBound is asked only if a budget bounds the call.
+func (c *call) reserve(inputBound func() int64, output int64) (int64, *modelapi.Failure) {
 	bounds := c.Budgets.For(c.payer.Tenant).Bounds(c.payer.Parties)
 	if len(bounds) == 0 {
 		return output, nil
@@ -40,6 +40,7 @@ func (c *call) reserve(input, output int64) (int64, *modelapi.Failure) {
 	if c.entry.Unlisted && slices.ContainsFunc(bounds, func(b store.Bound) bool { return b.Hard.CostNanoUSD > 0 }) {
 		return 0, refused(http.StatusBadRequest, "the model %s has no known price, and a budget of costs bounds this call; ask the operator to give the model its prices", c.entry.Name)
 	}
+	input := inputBound()
 	inputPrice, outputPrice := c.entry.MaxTokenCost(input)
 	ask := &store.Reserve{
 		ID: "proxy." + id.New(), Bounds: bounds,

@@ -22,9 +22,38 @@ type call struct {
 	reserved reservation
 	usage    *sessionv1.Usage // what the call has used, once it is known
 	begun    bool             // the model may have used something
+	spare    bool             // another model can take the place of this one
+	givesWay bool             // the model is not available, and the client has heard nothing yet
 	failed   string           // how the answer failed after it had begun
 	finish   string           // why the answer ended
 	answerID string
+}
+
+// call lets a model answer, or, while it is not available, those that take its place. Turns try a model several times
+// before; here the client does.
+func (x *exchange) call(first catalog.Entry, o *splice.Object, body []byte) *modelapi.Failure {
+	r, counts := x.r, x.route.Operation == modelapi.CountTokens
+	e := first
+	for n := 0; ; n++ {
+		c := &call{
+			exchange: x, entry: e, object: o, body: body, stream: o.True("stream") && !counts,
+			spare: n < len(first.Fallbacks) && !counts,
+		}
+		f := c.make()
+		if !c.spare || !c.givesWay {
+			return f
+		}
+		x.r = r // without the span of the call
+		var err error
+		if e, err = x.Names.Find(r.Context(), first.Fallbacks[n]); err == nil {
+			o, err = splice.Parse(body)
+		}
+		if err != nil {
+			x.Log.ErrorContext(r.Context(), "a fallback cannot be used", "model", first.Fallbacks[n], "error", err)
+			return f
+		}
+		x.Log.WarnContext(r.Context(), "a model that is not available gives way", "model", c.entry.Name, "to", e.Name, "status", f.Status)
+	}
 }
 
 // make makes the call, in a span of its own.

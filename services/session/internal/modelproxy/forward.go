@@ -9,12 +9,14 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
 // newClient returns the client for providers. Watches end its requests.
@@ -33,10 +35,11 @@ var errSilent = errors.New("the provider was silent for too long")
 // defaultVersion is the version of Anthropic's API for clients that name none.
 const defaultVersion = "2023-06-01"
 
-// sent and returned are the beginnings of headers that are passed on.
+// sent and returned are the beginnings of headers that are passed on. The SDKs' X-Stainless-*, which tell of the
+// client's machine, are not.
 var (
 	sent = []string{
-		"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Idempotency-Key", "Openai-Beta", "User-Agent", "X-App", "X-Claude-Code-", "X-Stainless-",
+		"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Idempotency-Key", "Openai-Beta", "User-Agent", "X-App", "X-Claude-Code-",
 	}
 	returned = []string{
 		"Anthropic-Ratelimit-", "Content-Type", "Openai-Processing-Ms", "Openai-Version", "Request-Id", "Retry-After", "X-Ratelimit-", "X-Request-Id", "X-Should-Retry",
@@ -79,7 +82,11 @@ func (c *call) forward() *modelapi.Failure {
 		return c.unreachable(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // the answer is complete or void by then
-	if f := c.refusedBy(resp); f != nil {
+	f = c.refusedBy(resp)
+	if f == nil && c.spare {
+		f = c.unavailable(resp)
+	}
+	if f != nil {
 		c.begun = false
 		return f
 	}
@@ -97,17 +104,20 @@ func (c *call) prepare() (hidden bool, _ *modelapi.Failure) {
 	if f != nil {
 		return false, f
 	}
-	most := c.maxTokens()
-	if most <= 0 {
+	asked := c.maxTokens()
+	most := asked
+	if most <= 0 || c.limited() && c.entry.MaxOutputTokens < most {
 		most = c.entry.MaxOutputTokens
 	}
-	granted, f := c.reserve(c.inputBound(), most*answers)
+	granted, f := c.reserve(c.inputBound, most*answers)
 	if f != nil {
 		return false, f
 	}
-	if each := granted / answers; each < most {
+	each := granted / answers
+	if each < most || each < asked || c.limited() && asked <= 0 {
 		c.bound(each)
 	}
+	c.applySettings(each)
 	if c.route.Operation != modelapi.ChatCompletions || !c.stream {
 		return false, nil
 	}
@@ -200,8 +210,31 @@ func (c *call) request(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
+// maxError bounds what is read of an error.
+const maxError = 64 << 10
+
+// unavailable returns a failure if the answer says, as turns understand it, that the model is not available. Otherwise
+// the answer can be passed on.
+func (c *call) unavailable(resp *http.Response) *modelapi.Failure {
+	if resp.StatusCode < http.StatusBadRequest {
+		return nil
+	}
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // a part of it is enough
+	e := wire.Refused(c.entry.Provider, resp.StatusCode, resp.Header, said)
+	if c.givesWay = e.Retryable(); c.givesWay {
+		return c.failure(e)
+	}
+	type body struct {
+		io.Reader
+		io.Closer
+	}
+	resp.Body = body{io.MultiReader(bytes.NewReader(said), resp.Body), resp.Body}
+	return nil
+}
+
 // unreachable returns the answer to a request that got none.
 func (c *call) unreachable(ctx context.Context, err error) *modelapi.Failure {
+	c.givesWay = !gone(c.r.Context()) //nolint:contextcheck // it is the request's own
 	c.Log.WarnContext(ctx, "a model provider could not be reached", "provider", c.entry.Provider, "error", err)
 	if errors.Is(context.Cause(ctx), errSilent) {
 		return &modelapi.Failure{Status: http.StatusGatewayTimeout, Message: fmt.Sprintf("the model provider %s was silent for %s", c.entry.Provider, c.idle())}
@@ -245,7 +278,7 @@ func (c *call) pipe(ctx context.Context, resp *http.Response, watch *time.Timer,
 	}
 	failed := resp.StatusCode >= http.StatusBadRequest
 	if failed {
-		c.begun, c.failed = false, http.StatusText(resp.StatusCode)
+		c.begun, c.failed = false, strconv.Itoa(resp.StatusCode)
 	}
 	buf := make([]byte, 32<<10)
 	for {

@@ -2,6 +2,7 @@ package modelproxy
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -49,19 +50,20 @@ const mostModels = 1000
 
 // listModels lists the models by name, in pages where the API has them.
 func (x *exchange) listModels() *modelapi.Failure {
-	names := x.Models.Names()
+	all, f := x.entries()
+	if f != nil {
+		return f
+	}
+	names := slices.Sorted(maps.Keys(all))
 	more := false
 	if x.route.Form == modelapi.Anthropic {
-		var f *modelapi.Failure
 		if names, more, f = page(names, x.r.URL.Query().Get("after_id"), x.r.URL.Query().Get("before_id"), x.r.URL.Query().Get("limit")); f != nil {
 			return f
 		}
 	}
 	list := []any{}
 	for _, n := range names {
-		if e, err := x.Models.Resolve(n); err == nil {
-			list = append(list, x.shown(e))
-		}
+		list = append(list, x.shown(all[n]))
 	}
 	if x.route.Form == modelapi.OpenAI {
 		return x.json(map[string]any{"object": "list", "data": list})
@@ -71,6 +73,24 @@ func (x *exchange) listModels() *modelapi.Failure {
 		out["first_id"], out["last_id"] = names[0], names[len(names)-1]
 	}
 	return x.json(out)
+}
+
+// entries returns the models of the server and the tenant's own, by name.
+func (x *exchange) entries() (map[string]catalog.Entry, *modelapi.Failure) {
+	own, err := x.Names.Own(x.r.Context())
+	if err != nil {
+		return nil, x.notFound(catalog.Own+":", err)
+	}
+	all := map[string]catalog.Entry{}
+	for _, e := range own {
+		all[e.Name] = e
+	}
+	for _, n := range x.Models.Names() {
+		if e, err := x.Models.Resolve(n); err == nil {
+			all[n] = e
+		}
+	}
+	return all, nil
 }
 
 // page returns the names of a page, and whether there are more.

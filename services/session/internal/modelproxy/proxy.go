@@ -42,6 +42,7 @@ const (
 // Config has the dependencies of a proxy.
 type Config struct {
 	Models  *catalog.Catalog
+	Names   Names
 	Ledger  store.Ledger
 	Budgets allowance.Config // the operator's
 	Metrics *telemetry.Metrics
@@ -49,6 +50,15 @@ type Config struct {
 	// Idle is how long a target may be silent while it streams; 0: no limit.
 	Idle time.Duration
 	Log  *slog.Logger
+}
+
+// Names find models, with the names that the caller's tenant gives them.
+type Names struct {
+	// Find finds a model by a name that agents use, too. The error is a store.ErrNotFound or a *catalog.Fault for a
+	// tenant's own name that leads to no model.
+	Find func(ctx context.Context, name string) (catalog.Entry, error)
+	// Own returns the tenant's own entries, by name.
+	Own func(ctx context.Context) ([]catalog.Entry, error)
 }
 
 // Payer is who pays for calls.
@@ -134,8 +144,7 @@ func (x *exchange) answer() *modelapi.Failure {
 	if f != nil {
 		return f
 	}
-	c := &call{exchange: x, entry: e, object: o, body: body, stream: o.True("stream") && x.route.Operation != modelapi.CountTokens}
-	return c.make()
+	return x.call(e, o, body)
 }
 
 // refused returns a failure that no repetition mends.
@@ -149,8 +158,12 @@ func (x *exchange) find(name string) (catalog.Entry, *modelapi.Failure) {
 	if name == "" {
 		return catalog.Entry{}, refused(http.StatusBadRequest, "model: name the model as text, such as %q", x.Models.Default().Name)
 	}
-	if e, err := x.Models.Resolve(name); err == nil {
+	e, err := x.Names.Find(x.r.Context(), name)
+	if err == nil {
 		return e, nil
+	}
+	if strings.HasPrefix(name, catalog.Own+":") {
+		return catalog.Entry{}, x.notFound(name, err)
 	}
 	own := catalog.KindAnthropic
 	if x.route.Form == modelapi.OpenAI {
@@ -166,7 +179,29 @@ func (x *exchange) find(name string) (catalog.Entry, *modelapi.Failure) {
 			}
 		}
 	}
-	f := refused(http.StatusNotFound, "there is no model %.200q here; GET %s lists the models", name, modelsPath(x.route.Form))
+	return catalog.Entry{}, x.notFound(name, err)
+}
+
+// notFound returns the answer to a name that leads to no model.
+func (x *exchange) notFound(name string, err error) *modelapi.Failure {
+	var fault *catalog.Fault
+	text := fmt.Sprintf("there is no model %.200q here", name)
+	switch {
+	case errors.As(err, &fault):
+		text = fmt.Sprintf("the model %.200q cannot be used (%v)", name, fault)
+	case strings.HasPrefix(name, catalog.Own+":") && !errors.Is(err, store.ErrNotFound):
+		if gone(x.r.Context()) {
+			break
+		}
+		x.Log.ErrorContext(x.r.Context(), "a tenant's own model cannot be read", "model", name, "error", err)
+		return &modelapi.Failure{
+			Status: http.StatusServiceUnavailable, Retry: modelapi.Always, After: time.Second,
+			Message: "the models of the tenant cannot be read now; try again",
+		}
+	case strings.Contains(name, ":mode="):
+		text += fmt.Sprintf(" (%v)", err)
+	}
+	f := refused(http.StatusNotFound, "%s; GET %s lists the models", text, modelsPath(x.route.Form))
 	f.Code = "model_not_found"
-	return catalog.Entry{}, f
+	return f
 }

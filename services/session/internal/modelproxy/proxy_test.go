@@ -4,14 +4,17 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -42,11 +45,41 @@ type setting struct {
 	script  modeltest.Script
 	budgets allowance.Config
 	idle    time.Duration
+	models  map[string]catalog.Limits
+	own     map[string]catalog.OwnEntry // of the caller's tenant
+	lost    error                       // why the tenant's entries cannot be read
+	tracer  trace.Tracer
+}
+
+// names are those of the tenant, as the server keeps them.
+func (s setting) names(models *catalog.Catalog) modelproxy.Names {
+	find := func(_ context.Context, name string) (catalog.Entry, error) {
+		o, ok := s.own[name]
+		switch {
+		case s.lost != nil:
+			return catalog.Entry{}, s.lost
+		case ok:
+			return models.Narrow(name, o)
+		case strings.HasPrefix(name, catalog.Own+":"):
+			return catalog.Entry{}, store.ErrNotFound
+		}
+		return models.Resolve(name)
+	}
+	return modelproxy.Names{Find: find, Own: func(ctx context.Context) (all []catalog.Entry, _ error) {
+		for _, name := range slices.Sorted(maps.Keys(s.own)) {
+			if e, err := find(ctx, name); err == nil {
+				all = append(all, e)
+			}
+		}
+		return all, s.lost
+	}}
 }
 
 func newWorld(t *testing.T, s setting) *world {
 	t.Helper()
 	w := &world{T: t, anthropic: modeltest.Anthropic(t, s.script), openai: modeltest.OpenAI(t, s.script), responses: modeltest.Responses(t, s.script)}
+	limits := map[string]catalog.Limits{"wrong:m": {}, "gone:m": {}, "open:m": {}, "empty:m": {}, "resp:gpt-5.5": {}}
+	maps.Copy(limits, s.models)
 	models, err := catalog.New(catalog.Config{
 		AnthropicKey: modeltest.Key, AnthropicBaseURL: w.anthropic.URL, OpenAIKey: modeltest.Key, OpenAIBaseURL: w.openai.URL,
 		Providers: map[string]catalog.Provider{
@@ -56,7 +89,7 @@ func newWorld(t *testing.T, s setting) *world {
 			"open":  {Kind: "anthropic", BaseURL: lingering(t, w.anthropic.URL), Key: modeltest.Key},
 			"empty": {Kind: "openai", BaseURL: w.openai.URL, KeyEnv: "NONE_SET"},
 		},
-		Models: map[string]catalog.Limits{"wrong:m": {}, "gone:m": {}, "open:m": {}, "empty:m": {}, "resp:gpt-5.5": {}}, IdleTimeout: time.Minute,
+		Models: limits, IdleTimeout: time.Minute,
 	}, func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +104,11 @@ func newWorld(t *testing.T, s setting) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s.tracer == nil {
+		s.tracer = tracenoop.NewTracerProvider().Tracer("")
+	}
 	p := modelproxy.New(modelproxy.Config{
-		Models: models, Ledger: ledger, Budgets: s.budgets, Metrics: metrics, Tracer: tracenoop.NewTracerProvider().Tracer(""),
+		Models: models, Names: s.names(models), Ledger: ledger, Budgets: s.budgets, Metrics: metrics, Tracer: s.tracer,
 		Idle: s.idle, Log: slog.New(slog.DiscardHandler),
 	})
 	w.parties = allowance.Parties{Tenant: "acme", User: "ada"}
@@ -101,8 +137,21 @@ func (w *world) post(path, body string, header ...string) answer {
 	return a
 }
 
+func (w *world) get(path string) answer {
+	w.Helper()
+	a, err := send(w.Context(), http.MethodGet, w.url+path, "")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return a
+}
+
 func post(ctx context.Context, url, body string, header ...string) (answer, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	return send(ctx, http.MethodPost, url, body, header...)
+}
+
+func send(ctx context.Context, method, url, body string, header ...string) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}

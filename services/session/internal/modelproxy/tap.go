@@ -3,6 +3,7 @@ package modelproxy
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
@@ -60,6 +61,9 @@ type details struct {
 	Reasoning int64 `json:"reasoning_tokens"`
 	Thinking  int64 `json:"thinking_tokens"`
 }
+
+// ends are the states in which an answer of the Responses API ends.
+var ends = []string{"completed", "incomplete", "failed"}
 
 // feed takes the next bytes of the answer and returns those for the client.
 func (t *tap) feed(b []byte) []byte {
@@ -155,6 +159,9 @@ func (t *tap) take(d *doc) (counted bool) {
 	}
 	if d.StopReason != "" {
 		t.found.StopReason = d.StopReason
+	}
+	if slices.Contains(ends, d.Status) {
+		t.found.StopReason = d.Status
 	}
 	for _, c := range d.Choices {
 		if c.Finish != "" {

@@ -84,18 +84,13 @@ func (c *call) translate() *modelapi.Failure {
 	if r.MaxOutputTokens > 0 {
 		most = min(most, r.MaxOutputTokens)
 	}
-	granted, f := c.reserve(spend.InputBound(r.Request), most)
+	granted, f := c.reserve(func() int64 { return spend.InputBound(r.Request) }, most)
 	if f != nil {
 		return f
 	}
 	request := r.Request
 	request.Model, request.MaxOutputTokens, request.Step, request.Attempt = c.entry.ModelName, granted, 1, 1
-	if request.ThinkingTokens = 0; r.Thinking.On {
-		request.ThinkingTokens = c.entry.ThinkingTokens
-		if n := r.Thinking.Tokens; n > 0 {
-			request.ThinkingTokens = min(n, request.ThinkingTokens)
-		}
-	}
+	c.setUp(&request, r.Thinking)
 	e := c.encoder(r)
 	var ping []byte
 	if c.stream {
@@ -151,10 +146,12 @@ func (c *call) failedWith(err error, e encoder, p *pulse) *modelapi.Failure {
 		c.begun = false // the provider refused it before it began
 	}
 	f := c.failure(failed)
+	c.givesWay = failed.Retryable()
 	p.end()
 	if !p.began() {
 		return f
 	}
+	c.givesWay = false
 	c.failed = "broken"
 	p.last(e.Fail(*f, c.id))
 	return nil

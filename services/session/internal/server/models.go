@@ -50,7 +50,7 @@ func (s *Server) FindModel(ctx context.Context, name string) (catalog.Entry, err
 	}
 	row, err := s.Store.GetAgent(ctx, principal.Tenant(ctx), modelsFolder+name, 0)
 	if errors.Is(err, store.ErrNotFound) {
-		return catalog.Entry{}, fmt.Errorf("the tenant has no model %q; list the models (GET /v1/models) to see which there are", name)
+		return catalog.Entry{}, noOwnModel(name)
 	}
 	if err != nil {
 		return catalog.Entry{}, err
@@ -60,6 +60,35 @@ func (s *Server) FindModel(ctx context.Context, name string) (catalog.Entry, err
 		return catalog.Entry{}, err
 	}
 	return s.Catalog.Narrow(name, ownEntry(spec))
+}
+
+// noOwnModel is the name of an entry that the tenant does not have.
+type noOwnModel string
+
+func (n noOwnModel) Error() string {
+	return fmt.Sprintf("the tenant has no model %q; list the models (GET /v1/models) to see which there are", string(n))
+}
+
+// Is makes it a store.ErrNotFound.
+func (noOwnModel) Is(target error) bool { return target == store.ErrNotFound } //nolint:errorlint // errors.Is asks so
+
+// OwnModels returns the usable own entries of the caller's tenant, by name.
+func (s *Server) OwnModels(ctx context.Context) ([]catalog.Entry, error) {
+	rows, err := s.Store.ListAgents(ctx, principal.Tenant(ctx), "models", "", false, mostOwnModels)
+	if err != nil {
+		return nil, err
+	}
+	var all []catalog.Entry
+	for _, row := range rows {
+		spec, err := modelSpec(row)
+		if err != nil {
+			return nil, err
+		}
+		if e, err := s.Catalog.Narrow(strings.TrimPrefix(row.Name, modelsFolder), ownEntry(spec)); err == nil {
+			all = append(all, e)
+		}
+	}
+	return all, nil
 }
 
 func modelSpec(row store.AgentRow) (*sessionv1.ModelSpec, error) {

@@ -7,7 +7,7 @@ type request struct {
 	Model     string    `json:"model"`
 	MaxTokens int64     `json:"max_tokens"`
 	System    []part    `json:"system,omitempty"`
-	Thinking  *thinking `json:"thinking,omitempty"`
+	Thinking  *Thinking `json:"thinking,omitempty"`
 	Tools     []tool    `json:"tools,omitempty"`
 	wishes
 
@@ -15,10 +15,25 @@ type request struct {
 	TopP        *float64 `json:"top_p,omitempty"`
 }
 
-type thinking struct {
+// Thinking is the field of a request that says how much the model thinks.
+type Thinking struct {
 	Type    string `json:"type"`
 	Budget  int64  `json:"budget_tokens,omitempty"`
 	Display string `json:"display,omitempty"`
+}
+
+// NewThinking returns the field for a bound on the thinking and on the whole answer: as much as the model decides
+// within both, or a budget. It is nil where there is no room for thinking.
+func NewThinking(tokens, maxTokens int64, adaptive bool) *Thinking {
+	switch {
+	case tokens <= 0:
+		return nil
+	case adaptive:
+		return &Thinking{Type: "adaptive", Display: "summarized"}
+	case maxTokens <= minBudget:
+		return nil
+	}
+	return &Thinking{Type: "enabled", Budget: max(minBudget, min(tokens, maxTokens-1))}
 }
 
 type tool struct {

@@ -63,16 +63,11 @@ func (m *Model) maxTokens(r model.Request) int64 {
 
 // thinking converts the bound on thinking for the API. A budget must fit into
 // the answer, and a turn that began without thinking must continue without.
-func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64) *thinking {
-	switch {
-	case r.ThinkingTokens <= 0:
-		return nil
-	case m.limits.Adaptive:
-		return &thinking{Type: "adaptive", Display: "summarized"}
-	case maxTokens <= minBudget || midTurnWithoutThinking(c):
+func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64) *Thinking {
+	if !m.limits.Adaptive && midTurnWithoutThinking(c) {
 		return nil
 	}
-	return &thinking{Type: "enabled", Budget: max(minBudget, min(r.ThinkingTokens, maxTokens-1))}
+	return NewThinking(r.ThinkingTokens, maxTokens, m.limits.Adaptive)
 }
 
 // midTurnWithoutThinking reports whether the last message has results for an

@@ -34,8 +34,12 @@ type Entry struct {
 	// Unusable says why the model cannot work now and what to do; empty when it can,
 	// as far as is known.
 	Unusable string
+	// Own entries are those of a tenant.
+	Own bool
 	// The limits and prices. MaxOutputTokens is never 0.
 	Limits
+
+	mode string
 }
 
 // Catalog has all models of a configuration. All methods are safe for concurrent use.

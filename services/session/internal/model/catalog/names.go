@@ -15,11 +15,8 @@ const modeMark = ":mode="
 // maxAsked bounds the models that are remembered beside the tables.
 const maxAsked = 1000
 
-// Mode returns the mode in the name; most often there is none.
-func (e Entry) Mode() string {
-	_, mode, _ := strings.Cut(e.Name, modeMark)
-	return mode
-}
+// Mode returns the mode in the name, or in that of an own entry's target; most often there is none.
+func (e Entry) Mode() string { return e.mode }
 
 // route leads a name without a provider to a provider or a model.
 type route struct{ pattern, target string }
@@ -112,7 +109,7 @@ func (c *Catalog) inMode(e Entry, mode string) (Entry, error) {
 			return Entry{}, fmt.Errorf("models: %q: modes.%s: %w", e.Name, mode, err)
 		}
 		var err error
-		e.Name, e.Limits = e.Name+modeMark+mode, l
+		e.Name, e.Limits, e.mode = e.Name+modeMark+mode, l, mode
 		e.Model, err = c.config.model(p, e.ModelName, l)
 		return e, err
 	})

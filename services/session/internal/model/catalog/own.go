@@ -53,7 +53,7 @@ func (c *Catalog) Narrow(name string, o OwnEntry) (Entry, error) {
 	if err := e.fits(c.providers[e.Provider]); err != nil {
 		return Entry{}, &Fault{"temperature", err.Error()}
 	}
-	e.Name = name
+	e.Name, e.Own = name, true
 	return e, nil
 }
 

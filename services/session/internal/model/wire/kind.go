@@ -118,6 +118,11 @@ func (w *Watch) refused(status int, h http.Header, body []byte) *model.Error {
 	return e
 }
 
+// Refused returns the error for an answer of a provider with an error status.
+func Refused(provider string, status int, h http.Header, body []byte) *model.Error {
+	return (&Watch{provider: provider}).refused(status, h, body)
+}
+
 // Fault returns the error for an answer that is wrong after it began. The message
 // continues "the model provider NAME".
 func (w *Watch) Fault(kind model.ErrorKind, format string, args ...any) error {
