@@ -2,6 +2,7 @@ package managed
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -155,28 +156,15 @@ func (s *eventsServer) confirmation(c *request, session string, e userEvent, fie
 
 // digest returns the digest of the arguments that a person is asked about. A call's id begins with that of its turn.
 func (s *eventsServer) digest(c *request, session, call, field string) (string, error) {
-	ctx, cancel := s.within(c)
-	defer cancel()
 	turn, _, _ := strings.Cut(call, ".")
-	got, err := s.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: session + "/turns/" + turn})
-	if err != nil {
+	asked, err := s.Asked(c.r.Context(), session, turn, call)
+	if err != nil && problem.HTTPStatus(err) != http.StatusNotFound && problem.HTTPStatus(err) != http.StatusBadRequest {
+		return "", err
+	}
+	if asked == nil {
 		return "", bad(field+".tool_use_id", "no call with this id waits for a confirmation")
 	}
-	req := &sessionv1.ListEventsRequest{Parent: session, AfterSeq: got.GetTurn().GetAfterSeq(), PageSize: 1000}
-	for {
-		events, err := s.Sessions.ListEvents(ctx, req)
-		if err != nil {
-			return "", err
-		}
-		for _, ev := range events.GetEvents() {
-			if a := ev.GetApprovalRequested(); a.GetCallId() == call {
-				return a.GetDigest(), nil
-			}
-		}
-		if req.PageToken = events.GetNextPageToken(); req.PageToken == "" {
-			return "", bad(field+".tool_use_id", "no call with this id waits for a confirmation")
-		}
-	}
+	return asked.GetDigest(), nil
 }
 
 func (s *eventsServer) customResult(session string, e userEvent, field string) (send, error) {

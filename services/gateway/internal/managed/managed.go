@@ -43,7 +43,6 @@ type Server struct {
 type base struct {
 	*wire.Server
 	agentClient sessionv1.AgentServiceClient
-	keys        sessionv1.KeyServiceClient
 }
 
 // The parts of the wire, by resource.
@@ -67,7 +66,7 @@ type (
 
 // New returns a Server of the session service behind a connection.
 func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
-	b := &base{Server: shared, agentClient: sessionv1.NewAgentServiceClient(session), keys: sessionv1.NewKeyServiceClient(session)}
+	b := &base{Server: shared, agentClient: sessionv1.NewAgentServiceClient(session)}
 	files := &filesServer{b, sessionv1.NewFileServiceClient(session), sessionv1.NewSessionFileServiceClient(session)}
 	return &Server{base: b, routes: table(
 		&agentsServer{b}, &environmentsServer{b, sessionv1.NewEnvironmentServiceClient(session)}, &sessionsServer{b, files}, &eventsServer{b}, files,

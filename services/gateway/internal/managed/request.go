@@ -2,8 +2,6 @@ package managed
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -12,12 +10,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
 // read reads the body of a request; an empty one counts as an empty object.
@@ -47,34 +43,12 @@ func isUpload(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.URL.Path == Prefix+"/v1/files"
 }
 
-// attempts is the header in which the official clients count the attempts of a request.
-const attempts = "X-Stainless-Retry-Count"
-
-// claim returns the idempotency key of a request: a new one for a first attempt, and for a repetition the one of the
-// latest equal request of the caller. An upload without a key of the client's own is always a first attempt. The session service remembers it, so any replica may get the repetition.
+// claim returns the idempotency key of a request. An upload without a key of the client's own is always a first attempt.
 func (s *base) claim(c *request) (string, error) {
-	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
-		return wire.RequestID("managed", key), nil
-	}
-	if isUpload(c.r) { // it is not read yet, so two of them cannot be told apart
+	if isUpload(c.r) && c.r.Header.Get("Idempotency-Key") == "" { // it is not read yet, so two of them cannot be told apart
 		return wire.RequestID("managed", id.New()), nil
 	}
-	h := sha256.New()
-	for _, part := range []string{c.r.Method, c.r.URL.Path} {
-		h.Write([]byte(part + "\x00"))
-	}
-	h.Write(c.body)
-	caller, ok := principal.From(c.r.Context())
-	if !ok {
-		caller = principal.Default()
-	}
-	count, err := strconv.Atoi(c.r.Header.Get(attempts))
-	ctx, cancel := context.WithTimeout(principal.With(c.r.Context(), principal.Service(caller.Tenant, caller.User)), s.Timeout)
-	defer cancel()
-	answer, err := s.keys.ClaimRequestKey(ctx, &sessionv1.ClaimRequestKeyRequest{
-		Tenant: caller.Tenant, User: caller.User, Digest: hex.EncodeToString(h.Sum(nil)), Repeated: err == nil && count > 0,
-	})
-	return answer.GetKey(), err
+	return s.Claim(c.r, "managed", c.body)
 }
 
 // part returns the key of one of several effects of a request.

@@ -37,6 +37,7 @@ type Server struct {
 	Sessions sessionv1.SessionServiceClient
 	Log      *slog.Logger
 
+	keys    sessionv1.KeyServiceClient
 	streams *limit.Streams
 	metrics *stream.Metrics
 }
@@ -50,7 +51,10 @@ func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, log
 	if c.Patience == 0 {
 		c.Patience = defaultPatience
 	}
-	return &Server{Config: c, Sessions: sessionv1.NewSessionServiceClient(session), Log: log, streams: streams, metrics: m}, nil
+	return &Server{
+		Config: c, Sessions: sessionv1.NewSessionServiceClient(session), Log: log,
+		keys: sessionv1.NewKeyServiceClient(session), streams: streams, metrics: m,
+	}, nil
 }
 
 // Acquire counts a request of a client among the streams until release is called. A wire acquires before a request

@@ -24,7 +24,9 @@ type Failure struct {
 	// Code is OpenAI's code of the error; empty: the one of the status.
 	Code    string
 	Message string
-	Retry   Retry
+	// Param is the parameter that is wrong, in OpenAI's errors; empty: none is named.
+	Param string
+	Retry Retry
 	// After is the wait that the client is told; zero: none.
 	After time.Duration
 }
@@ -79,7 +81,7 @@ func (f Form) Error(e Failure, requestID string) []byte {
 			Message string `json:"message"`
 		}{f.kind(e.Status), e.Message}, requestID}
 	} else {
-		v = map[string]any{"error": map[string]any{"message": e.Message, "type": f.kind(e.Status), "param": nil, "code": e.code()}}
+		v = map[string]any{"error": map[string]any{"message": e.Message, "type": f.kind(e.Status), "param": e.param(), "code": e.code()}}
 	}
 	b, err := json.Marshal(v)
 	if err != nil { // strings cannot fail
@@ -97,6 +99,13 @@ func (e Failure) code() any {
 		return c
 	}
 	return nil
+}
+
+func (e Failure) param() any {
+	if e.Param == "" {
+		return nil
+	}
+	return e.Param
 }
 
 // RequestID is the header in which the SDKs look for the id of a request.

@@ -45,6 +45,7 @@ func TestErrorsHaveTheFormOfTheAPI(t *testing.T) {
 		{modelapi.Anthropic, modelapi.Failure{Status: 422, Message: "m"}, `{"type":"error","error":{"type":"invalid_request_error","message":"m"},"request_id":"r1"}`, ""},
 		{modelapi.Anthropic, modelapi.Failure{Status: 502, Message: "m", Retry: modelapi.Always}, `{"type":"error","error":{"type":"api_error","message":"m"},"request_id":"r1"}`, "true"},
 		{modelapi.OpenAI, modelapi.Failure{Status: 404, Message: "m", Code: "model_not_found"}, `{"error":{"code":"model_not_found","message":"m","param":null,"type":"invalid_request_error"}}`, ""},
+		{modelapi.OpenAI, modelapi.Failure{Status: 400, Message: "m", Param: "input"}, `{"error":{"code":null,"message":"m","param":"input","type":"invalid_request_error"}}`, ""},
 		{modelapi.OpenAI, modelapi.Failure{Status: 500, Message: "m"}, `{"error":{"code":null,"message":"m","param":null,"type":"server_error"}}`, ""},
 	} {
 		w := httptest.NewRecorder()

@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+// attempts is the header in which the official clients of Anthropic and OpenAI count the attempts of a request.
+const attempts = "X-Stainless-Retry-Count"
+
+// Claim returns the idempotency key of a request with a body: a new one for a first attempt, and for a repetition the
+// one of the latest equal request of the caller. The session service remembers it, so any replica may get the
+// repetition. A key of the client's own is used as it is, within the name of the wire.
+func (s *Server) Claim(r *http.Request, wire string, body []byte) (string, error) {
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		return RequestID(wire, key), nil
+	}
+	h := sha256.New()
+	for _, part := range []string{r.Method, r.URL.Path} {
+		h.Write([]byte(part + "\x00"))
+	}
+	h.Write(body)
+	caller, ok := principal.From(r.Context())
+	if !ok {
+		caller = principal.Default()
+	}
+	count, err := strconv.Atoi(r.Header.Get(attempts))
+	ctx, cancel := context.WithTimeout(principal.With(r.Context(), principal.Service(caller.Tenant, caller.User)), s.Timeout)
+	defer cancel()
+	answer, err := s.keys.ClaimRequestKey(ctx, &sessionv1.ClaimRequestKeyRequest{
+		Tenant: caller.Tenant, User: caller.User, Digest: hex.EncodeToString(h.Sum(nil)), Repeated: err == nil && count > 0,
+	})
+	return answer.GetKey(), err
+}
+
+// Asked returns the question whether a call may run; nil if there was none. A call's id begins with that of its turn.
+func (s *Server) Asked(ctx context.Context, session, turn, call string) (*sessionv1.ApprovalRequested, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	got, err := s.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: session + "/turns/" + turn})
+	if err != nil {
+		return nil, err
+	}
+	req := &sessionv1.ListEventsRequest{Parent: session, AfterSeq: got.GetTurn().GetAfterSeq(), PageSize: eventPage}
+	for {
+		page, err := s.Sessions.ListEvents(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		for _, ev := range page.GetEvents() {
+			if a := ev.GetApprovalRequested(); a.GetCallId() == call {
+				return a, nil
+			}
+		}
+		if req.PageToken = page.GetNextPageToken(); req.PageToken == "" {
+			return nil, nil //nolint:nilnil // a call without a question is no error
+		}
+	}
+}
