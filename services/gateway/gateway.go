@@ -27,6 +27,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/managed"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
 	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
+	"github.com/fairlead/fairlead/services/gateway/internal/openaiagents"
 	"github.com/fairlead/fairlead/services/gateway/internal/rest"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/socket"
@@ -128,7 +129,7 @@ func foreign(c Config, d Deps, streams *limit.Streams) ([]wire.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []wire.Handler{aisdk.New(shared), agui.New(shared, d.Session, d.Tools), managed.New(shared, d.Session), sockets}, nil
+	return []wire.Handler{aisdk.New(shared), agui.New(shared, d.Session, d.Tools), managed.New(shared, d.Session), openaiagents.New(shared, d.Session), sockets}, nil
 }
 
 // secret returns a secret that is not empty.
