@@ -40,6 +40,10 @@ deploy/tools/aisdk/node_modules/.stamp: deploy/tools/aisdk/package-lock.json
 	npm ci --prefix deploy/tools/aisdk --silent && touch $@
 deploy/tools/agui/node_modules/.stamp: deploy/tools/agui/package-lock.json
 	npm ci --prefix deploy/tools/agui --silent && touch $@
+deploy/tools/a2a/node_modules/.stamp: deploy/tools/a2a/package-lock.json
+	npm ci --prefix deploy/tools/a2a --silent && touch $@
+bin/a2a/.stamp: deploy/tools/a2a/requirements.txt
+	python3 -m venv bin/a2a && bin/a2a/bin/pip install --quiet --requirement $< && touch $@
 bin/models/.stamp: deploy/tools/models/requirements.txt
 	python3 -m venv bin/models && bin/models/bin/pip install --quiet --requirement $< && touch $@
 .protodeps/.stamp: gen/go.mod gen/go.sum gen/cmd/protodeps/main.go
@@ -106,7 +110,7 @@ demo: fairlead need-bubblewrap ## Watch a coder turn repair a small program whos
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .protodeps $(INIT) $(RELAY) deploy/tools/es/node_modules deploy/tools/mcp/node_modules deploy/tools/models/node_modules deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules
+	rm -rf bin .protodeps $(INIT) $(RELAY) deploy/tools/es/node_modules deploy/tools/mcp/node_modules deploy/tools/models/node_modules deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules deploy/tools/a2a/node_modules
 
 ## --- what the machine needs ---------------------------------------------------
 
@@ -126,7 +130,8 @@ langgraph: ## Install LangGraph, which a test of attached runtimes drives, into 
 	@$(MAKE) --no-print-directory bin/langgraph/.stamp || echo "LangGraph cannot be installed here: its test is skipped" >&2
 
 # The official clients and servers that tests run, by the folder of what they need in deploy/tools.
-CLIENTS := deploy/tools/mcp/node_modules bin/mcp deploy/tools/models/node_modules bin/models deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules
+CLIENTS := deploy/tools/mcp/node_modules bin/mcp deploy/tools/models/node_modules bin/models deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules \
+  deploy/tools/a2a/node_modules bin/a2a
 .PHONY: clients
 clients: ## Install the official clients that tests run
 	@for c in $(CLIENTS); do $(MAKE) --no-print-directory $$c/.stamp || echo "$$c cannot be installed here: its tests are skipped" >&2; done

@@ -23,8 +23,9 @@ type Config struct {
 	MaxStreamsPerClient int           `key:"max-streams-per-client" help:"the most streams at a time of one client address; 0 for no limit"`
 	Rate                float64       `key:"rate" help:"how many requests a second one client address may make; 0 for no limit"`
 	Burst               int           `key:"burst" help:"how many requests one client address may make at once, where rate is not 0"`
-	PublicURL           string        `key:"public-url" help:"where clients and authorization servers of MCP reach the server, such as https://agents.example.com, if not at the address of their request"`
+	PublicURL           string        `key:"public-url" help:"where clients, and authorization servers of MCP, reach the server, such as https://agents.example.com, if not at the address of their request"`
 	MCPSessions         bool          `key:"mcp-sessions" help:"whether MCP clients of revisions before 2026-07-28 get sessions, which live in this process: they can be asked, and hear of changed tools. With several replicas, send requests with the same Mcp-Session-Id to the same one"`
+	A2AMaxDepth         int           `key:"a2a-max-depth" help:"through how many agents a message of A2A may have come; the one beyond is refused, so that agents do not ask each other for ever"`
 	AllowedOrigins      []string      `key:"allowed-origins" help:"origins of web pages that may call from a browser, such as https://app.example.com; none by default"`
 }
 
@@ -47,6 +48,7 @@ func DefaultConfig() Config {
 		MaxStreamsPerClient: 450,
 		Burst:               50,
 		MCPSessions:         true,
+		A2AMaxDepth:         4,
 	}
 }
 
@@ -82,6 +84,9 @@ func (c Config) Validate() error {
 	}
 	if c.Rate > 0 && c.Burst < 1 {
 		fault("burst: %d is less than 1, so that no request would ever be allowed", c.Burst)
+	}
+	if c.A2AMaxDepth < 0 {
+		fault("a2a-max-depth: %d is negative; 0 takes no message that came through another agent", c.A2AMaxDepth)
 	}
 	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
 		fault("public-url: %q is not a URL such as https://agents.example.com", c.PublicURL)

@@ -20,6 +20,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/a2a"
 	"github.com/fairlead/fairlead/services/gateway/internal/agui"
 	"github.com/fairlead/fairlead/services/gateway/internal/aisdk"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
@@ -129,7 +130,10 @@ func foreign(c Config, d Deps, streams *limit.Streams) ([]wire.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []wire.Handler{aisdk.New(shared), agui.New(shared, d.Session, d.Tools), managed.New(shared, d.Session), openaiagents.New(shared, d.Session), sockets}, nil
+	return []wire.Handler{
+		aisdk.New(shared), agui.New(shared, d.Session, d.Tools), managed.New(shared, d.Session), openaiagents.New(shared, d.Session),
+		a2a.New(a2a.Config{PublicURL: c.PublicURL, MaxDepth: c.A2AMaxDepth}, shared, d.Session), sockets,
+	}, nil
 }
 
 // secret returns a secret that is not empty.
