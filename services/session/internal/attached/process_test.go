@@ -2,8 +2,12 @@ package attached
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
@@ -43,5 +47,30 @@ func TestStepsOfTwoServersDiffer(t *testing.T) {
 	one, two := New(Defaults(), nil, "one", slog.New(slog.DiscardHandler)), New(Defaults(), nil, "two", slog.New(slog.DiscardHandler))
 	if one.steps == two.steps {
 		t.Errorf("both begin at %d", one.steps)
+	}
+}
+
+// Messages about steps that a process does not have are passed over, as some cross the end of a turn. A flood of them
+// ends the stream; a message about a step that it has begins the count anew.
+func TestAFloodOfStrayMessagesEndsTheStream(t *testing.T) {
+	p := &process{over: make(chan struct{}), steps: map[int64]*asked{}}
+	stray := &sessionv1.AttachRequest{Kind: &sessionv1.AttachRequest_Delta{Delta: &sessionv1.RuntimeDelta{Step: 9}}}
+	flood := func() {
+		t.Helper()
+		for n := range maxStray {
+			if err := p.take(9, false, stray); err != nil {
+				t.Fatalf("stray message %d: %v", n+1, err)
+			}
+		}
+	}
+	flood()
+	a := p.expect(1)
+	if err := p.take(1, true, stray); err != nil {
+		t.Fatal(err)
+	}
+	<-a.in
+	flood()
+	if err := p.take(9, false, stray); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "steps that the process does not have, such as 9") {
+		t.Errorf("the flood: %v", err)
 	}
 }

@@ -34,7 +34,8 @@ func invalid(field, message string) error {
 	return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest, message, apierr.Field(field, message))
 }
 
-// Serve attaches a process of a tenant until its stream ends. One goroutine reads, this one writes.
+// Serve attaches a process of a tenant until its stream ends. One goroutine reads, one writes, and this one waits: a
+// process that reads nothing would hold it in a write.
 func (h *Hub) Serve(ctx context.Context, tenant string, stream Stream) error {
 	p := &process{out: make(chan *sessionv1.AttachResponse, queued), over: make(chan struct{}), steps: map[int64]*asked{}}
 	defer p.lose(errGone)
@@ -57,7 +58,15 @@ func (h *Hub) Serve(ctx context.Context, tenant string, stream Stream) error {
 	}
 	defer h.part(p)
 	h.log.InfoContext(ctx, "a runtime is attached", "tenant", tenant, "runtime", p.name.runtime, "label", p.label, "turns", p.places)
-	err := h.write(ctx, p, stream)
+	// Like Recv, Send ends with the stream.
+	h.streams.Go(func() { p.lose(h.write(p, stream)) })
+	var err error
+	select {
+	case <-p.over:
+		err = ended(p.reason())
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
 	h.log.InfoContext(ctx, "a runtime is not attached any more", "tenant", tenant, "runtime", p.name.runtime, "label", p.label, "error", err)
 	return err
 }
@@ -71,7 +80,7 @@ func ended(why error) error {
 }
 
 // write sends until the process is lost.
-func (h *Hub) write(ctx context.Context, p *process, stream Stream) error {
+func (h *Hub) write(p *process, stream Stream) error {
 	err := stream.Send(&sessionv1.AttachResponse{Kind: &sessionv1.AttachResponse_Opened{Opened: &sessionv1.AttachOpened{
 		AliveInterval: durationpb.New(h.config.Alive), Patience: durationpb.New(h.config.Patience),
 	}}})
@@ -84,9 +93,7 @@ func (h *Hub) write(ctx context.Context, p *process, stream Stream) error {
 		case <-tick.C:
 			err = stream.Send(alive())
 		case <-p.over:
-			return ended(p.reason())
-		case <-ctx.Done():
-			return ctx.Err()
+			return errGone
 		}
 	}
 	return err

@@ -103,6 +103,8 @@ func (c *call) reason() {
 	if c.has("reasoning") && json.Unmarshal(c.object.Raw("reasoning"), &fields) != nil || len(fields["effort"]) > 0 {
 		return // the provider says what is wrong
 	}
-	fields["effort"], _ = json.Marshal(c.entry.ReasoningEffort) // a text
-	c.object.Set("reasoning", fields)
+	if effort, err := json.Marshal(c.entry.ReasoningEffort); err == nil {
+		fields["effort"] = effort
+		c.object.Set("reasoning", fields)
+	}
 }

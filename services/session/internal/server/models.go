@@ -50,7 +50,7 @@ func (s *Server) FindModel(ctx context.Context, name string) (catalog.Entry, err
 	}
 	row, err := s.Store.GetAgent(ctx, principal.Tenant(ctx), modelsFolder+name, 0)
 	if errors.Is(err, store.ErrNotFound) {
-		return catalog.Entry{}, noOwnModel(name)
+		return catalog.Entry{}, noOwnModelError(name)
 	}
 	if err != nil {
 		return catalog.Entry{}, err
@@ -62,15 +62,15 @@ func (s *Server) FindModel(ctx context.Context, name string) (catalog.Entry, err
 	return s.Catalog.Narrow(name, ownEntry(spec))
 }
 
-// noOwnModel is the name of an entry that the tenant does not have.
-type noOwnModel string
+// noOwnModelError is the name of an entry that the tenant does not have.
+type noOwnModelError string
 
-func (n noOwnModel) Error() string {
+func (n noOwnModelError) Error() string {
 	return fmt.Sprintf("the tenant has no model %q; list the models (GET /v1/models) to see which there are", string(n))
 }
 
 // Is makes it a store.ErrNotFound.
-func (noOwnModel) Is(target error) bool { return target == store.ErrNotFound } //nolint:errorlint // errors.Is asks so
+func (noOwnModelError) Is(target error) bool { return target == store.ErrNotFound }
 
 // OwnModels returns the usable own entries of the caller's tenant, by name.
 func (s *Server) OwnModels(ctx context.Context) ([]catalog.Entry, error) {
