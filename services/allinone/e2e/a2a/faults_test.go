@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,6 +42,13 @@ func TestATaskIsItsUsersOwn(t *testing.T) {
 			if other["id"] == task["id"] {
 				t.Error("two users have one task")
 			}
+			mine, his := b.task(t, s, "coder", said("same-"+b.name, "hello"), ann...), b.task(t, s, "coder", said("same-"+b.name, "hello"), bob...)
+			if mine["contextId"] == his["contextId"] {
+				t.Error("two users have one context")
+			}
+			if _, fault := b.call(t, s, "coder", "SendMessage", said("same-"+b.name, "again"), ann...); !strings.Contains(fault, "REQUEST_ID_REUSED") {
+				t.Errorf("another message under the same id: %s", fault)
+			}
 			if list := b.must(t, s, "coder", "ListTasks", object{}, bob...); strings.Contains(jsonOf(list), textAt(task, "id")) {
 				t.Errorf("another's list is %s", jsonOf(list))
 			}
@@ -61,7 +69,7 @@ func TestMessagesOfAgentsAreBounded(t *testing.T) {
 	s := serve(t)
 	for _, b := range bindings {
 		t.Run(b.name, func(t *testing.T) {
-			near := said("near-"+b.name, "hello", object{"metadata": object{"https://fairlead.dev/a2a/depth": 4}})
+			near := said("near-"+b.name, "hello", object{"metadata": object{"https://fairlead.dev/a2a/depth": json.RawMessage("4.0")}})
 			if task := b.task(t, s, "coder", near); textAt(task, "status", "state") != completed {
 				t.Errorf("the task is %s", jsonOf(task))
 			}
@@ -104,6 +112,11 @@ func TestBadInput(t *testing.T) {
 		{"a page too long", "ListTasks", object{"pageSize": 101}, invalid, badRequest, `"field":"pageSize"`},
 		{"no state", "ListTasks", object{"status": "TASK_STATE_RUNNING"}, invalid, badRequest, `"field":"status"`},
 		{"no token", "ListTasks", object{"pageToken": "x"}, invalid, badRequest, `"field":"pageToken"`},
+	}
+	for _, method := range []string{"CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs", "DeleteTaskPushNotificationConfig"} {
+		f := fault{name: method, method: method, params: object{"taskId": "a.b", "id": "c", "url": "https://example.com"}, has: "PUSH_NOTIFICATION_NOT_SUPPORTED"}
+		f.rpc, f.rest = own("-32003")
+		faults = append(faults, f)
 	}
 	extended := fault{name: "the extended card", method: "GetExtendedAgentCard", has: "UNSUPPORTED_OPERATION"}
 	extended.rpc, extended.rest = own("-32004")

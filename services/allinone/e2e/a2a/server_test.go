@@ -142,6 +142,14 @@ func restPath(agent, method string, params object) (verb, path, body string) {
 		return "POST", base + "/tasks/" + id + ":cancel", ""
 	case "SubscribeToTask":
 		return "POST", base + "/tasks/" + id + ":subscribe", ""
+	case "CreateTaskPushNotificationConfig":
+		return "POST", base + "/tasks/" + textAt(params, "taskId") + "/pushNotificationConfigs", jsonOf(params)
+	case "ListTaskPushNotificationConfigs":
+		return "GET", base + "/tasks/" + textAt(params, "taskId") + "/pushNotificationConfigs", ""
+	case "GetTaskPushNotificationConfig":
+		return "GET", base + "/tasks/" + textAt(params, "taskId") + "/pushNotificationConfigs/" + id, ""
+	case "DeleteTaskPushNotificationConfig":
+		return "DELETE", base + "/tasks/" + textAt(params, "taskId") + "/pushNotificationConfigs/" + id, ""
 	default:
 		return "GET", base + "/extendedAgentCard", ""
 	}

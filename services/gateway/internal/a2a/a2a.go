@@ -82,6 +82,8 @@ type operation func(c *call) (any, error)
 var operations = map[string]operation{
 	"SendMessage": (*call).send, "SendStreamingMessage": (*call).sendStreaming, "GetTask": (*call).get, "ListTasks": (*call).list,
 	"CancelTask": (*call).cancel, "SubscribeToTask": (*call).subscribe, "GetExtendedAgentCard": (*call).extendedCard,
+	"CreateTaskPushNotificationConfig": (*call).push, "GetTaskPushNotificationConfig": (*call).push, "ListTaskPushNotificationConfigs": (*call).push,
+	"DeleteTaskPushNotificationConfig": (*call).push,
 }
 
 // route is a path of the binding to HTTP.
@@ -106,6 +108,8 @@ var routes = []route{
 	on("tasks/{id}", map[string]string{http.MethodGet: "GetTask"}, "id"),
 	on("tasks/{id}:cancel", map[string]string{http.MethodPost: "CancelTask"}, "id"),
 	on("tasks/{id}:subscribe", map[string]string{http.MethodPost: "SubscribeToTask", http.MethodGet: "SubscribeToTask"}, "id"),
+	on("tasks/{id}/pushNotificationConfigs", map[string]string{http.MethodPost: "CreateTaskPushNotificationConfig", http.MethodGet: "ListTaskPushNotificationConfigs"}, "taskId"),
+	on("tasks/{id}/pushNotificationConfigs/{config}", map[string]string{http.MethodGet: "GetTaskPushNotificationConfig", http.MethodDelete: "DeleteTaskPushNotificationConfig"}, "taskId", "id"),
 	on("extendedAgentCard", map[string]string{http.MethodGet: "GetExtendedAgentCard"}),
 }
 

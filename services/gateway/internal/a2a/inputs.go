@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -68,11 +69,11 @@ func (c *call) depthOf(in *sendRequest) (depth int, err error) {
 		if text == "" {
 			continue
 		}
-		n, err := strconv.Atoi(strings.Trim(text, `"`))
-		if err != nil || n < 0 {
+		n, err := strconv.ParseFloat(strings.Trim(text, `"`), 64) // some clients write every number as 1.0
+		if err != nil || n < 0 || n != math.Trunc(n) || n > math.MaxInt32 {
 			return 0, bad(field, "has a depth that is no number of agents: "+problem.Excerpt(text))
 		}
-		depth = max(depth, n)
+		depth = max(depth, int(n))
 	}
 	if depth > c.MaxDepth {
 		return 0, fail(unsupported, fmt.Sprintf("the message has come through %d agents, and may through %d; answer without asking another agent, or ask the operator to raise gateway.a2a-max-depth", depth, c.MaxDepth))
@@ -147,6 +148,9 @@ func (p part) media(m *commonv1.Media) (*commonv1.Content, error) {
 func textContent(s string) *commonv1.Content {
 	return &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: s}}}
 }
+
+// push refuses what is about push notifications.
+func (c *call) push() (any, error) { return nil, noPush() }
 
 func noPush() error {
 	return fail(pushUnsupported, "push notifications are not served for this agent: its card says so; follow the task with SubscribeToTask")

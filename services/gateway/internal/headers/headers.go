@@ -27,6 +27,7 @@ var (
 		"Tus-Resumable", "Upload-Length", "Upload-Metadata", "Upload-Offset", "traceparent", "tracestate", "x-api-key",
 		"grpc-timeout", "x-grpc-web", "x-user-agent", // gRPC-Web
 		"webhook-id", "webhook-timestamp", "webhook-signature", "X-Fairlead-Delivery", "X-GitHub-Delivery", "X-Hub-Signature-256", // deliveries
+		"A2A-Extensions", "A2A-Version", "Fairlead-A2A-Depth", // A2A
 		"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id", // MCP
 		"anthropic-beta", "anthropic-dangerous-direct-browser-access", "anthropic-version", "openai-beta", "x-stainless-arch", "x-stainless-helper-method", "x-stainless-lang", // SDKs of models
 		"x-stainless-os", "x-stainless-package-version", "x-stainless-retry-count", "x-stainless-runtime", "x-stainless-runtime-version", "x-stainless-timeout",
