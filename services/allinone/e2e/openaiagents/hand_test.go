@@ -104,10 +104,7 @@ func TestAStreamedSession(t *testing.T) {
 
 func TestAPersonDecides(t *testing.T) {
 	s := serve(t)
-	code, text := s.Call(t, "POST", "/v1/agents?agentId=careful", `{"model":"scripted:agents","profile":"full","tools":["Bash"],"permissions":{"ask":["Bash"]}}`)
-	if code != http.StatusOK {
-		t.Fatal(text)
-	}
+	s.careful(t)
 	for decision, want := range map[string]string{"approve": "turn.completed It says 9007199254740993", "deny": "turn.completed It says ", "cancel": "turn.cancelled "} {
 		id := s.must(t, "POST", "/sessions", `{"agent_id":"careful",`+hosted+`}`).text("id")
 		st := s.events(t, id)

@@ -31,6 +31,7 @@ type Encoder struct {
 	base          map[string]any // the session, without what the log says
 	session, name string         // its id on the wire, and its agent's
 	client        map[string]bool
+	schema        bool // its agent answers with output that has a schema: that is its final answer, and no text is
 
 	at      *sessionv1.Event
 	out     []Event
@@ -84,11 +85,24 @@ func NewEncoder(session map[string]any, client []string) *Encoder {
 	e.session, _ = session["id"].(string)
 	if agent, ok := session["agent"].(map[string]any); ok {
 		e.name, _ = agent["id"].(string)
+		e.schema = hasSchema(agent["text"])
 	}
 	for _, name := range client {
 		e.client[name] = true
 	}
 	return e
+}
+
+// hasSchema reports whether an agent's text has a JSON Schema.
+func hasSchema(text any) bool {
+	switch text := text.(type) {
+	case textConfig: // as it is made
+		return text.Format.Type == "json_schema"
+	case map[string]any: // as it is kept
+		format, _ := text["format"].(map[string]any)
+		return format["type"] == "json_schema"
+	}
+	return false
 }
 
 // What a session does.

@@ -126,7 +126,7 @@ func (e *Encoder) open(number int32) *block {
 // commit tells that what the step has said is done: its message is committed. What comes before calls is commentary.
 func (e *Encoder) commit() {
 	phase := "final_answer"
-	if len(e.step.calls) > 0 {
+	if len(e.step.calls) > 0 || e.schema {
 		phase = "commentary"
 	}
 	for _, b := range e.step.blocks {

@@ -38,8 +38,7 @@ func logOf(t *testing.T, bodies ...string) []*sessionv1.Event {
 
 var session = map[string]any{"id": "s", "agent": map[string]any{"id": "coder"}, "metadata": map[string]any{}}
 
-func encode(log []*sessionv1.Event, client ...string) (out []Event) {
-	enc := NewEncoder(session, client)
+func encode(enc *Encoder, log []*sessionv1.Event) (out []Event) {
 	for _, e := range log {
 		out = append(out, enc.Add(e)...)
 	}
@@ -104,6 +103,7 @@ func answered(index int, phase string, pieces ...string) []string {
 func TestALogIsToldAsTheWireTellsIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		log, client []string
+		schema      bool
 		want        [][]string
 	}{
 		"a plain turn": {
@@ -155,12 +155,15 @@ func TestALogIsToldAsTheWireTellsIt(t *testing.T) {
 			want: [][]string{began, {`error {"code":"model_retry","message":"again","param":null,"type":"warning"}`, `turn.failed {"code":"session_budget_exceeded","message":"no more"}`, "idle"}},
 		},
 		"output with a schema": {
-			log:  []string{queued, started, `{"turnFinished":{"state":"TURN_STATE_COMPLETE","outputJson":"{}"}}`},
-			want: [][]string{began, {`turn.item.added 0 "message" "assistant" "final_answer" "completed" [{"text":"{}","type":"output_text"}]`, `turn.item.done 0 "message" "assistant" "final_answer" "completed" [{"text":"{}","type":"output_text"}]`, "turn.completed", "idle"}},
+			schema: true,
+			log:    []string{queued, started, step1, `{"textStarted":{}}`, `{"textDelta":{"text":"a"}}`, `{"textFinished":{}}`, `{"stepFinished":{}}`, `{"turnFinished":{"state":"TURN_STATE_COMPLETE","outputJson":"{}"}}`},
+			want:   [][]string{began, answered(0, "commentary", "a"), {`turn.item.added 1 "message" "assistant" "final_answer" "completed" [{"text":"{}","type":"output_text"}]`, `turn.item.done 1 "message" "assistant" "final_answer" "completed" [{"text":"{}","type":"output_text"}]`, "turn.completed", "idle"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(slices.Concat(c.want...), told(encode(logOf(t, c.log...), c.client...))); d != "" {
+			enc := NewEncoder(session, c.client)
+			enc.schema = c.schema
+			if d := cmp.Diff(slices.Concat(c.want...), told(encode(enc, logOf(t, c.log...)))); d != "" {
 				t.Error(d)
 			}
 		})
@@ -332,7 +335,7 @@ func TestAnyCutOfTheLogResumesToTheSame(t *testing.T) {
 			t.Fatalf("seed %d: %s", seed, d)
 		}
 		ids := map[string]bool{}
-		for _, e := range encode(log) {
+		for _, e := range encode(NewEncoder(session, nil), log) {
 			id, _ := e.Body["event_id"].(string)
 			if ids[id] || id == "" {
 				t.Fatalf("seed %d: the id %q of an event is there twice", seed, id)
@@ -347,10 +350,7 @@ func TestAnyCutOfTheLogResumesToTheSame(t *testing.T) {
 func checkList(t *testing.T, seed uint64, log []*sessionv1.Event, whole *reduced) {
 	t.Helper()
 	enc := NewEncoder(session, nil)
-	var events []Event
-	for _, e := range log {
-		events = append(events, enc.Add(e)...)
-	}
+	events := encode(enc, log)
 	had := map[string]bool{}
 	for _, it := range itemsOf(enc, events) {
 		b, _ := json.Marshal(it.body)
@@ -368,11 +368,7 @@ func checkList(t *testing.T, seed uint64, log []*sessionv1.Event, whole *reduced
 
 func TestAMessageThatIsBeingMadeIsListedWithWhatThereIs(t *testing.T) {
 	enc := NewEncoder(session, nil)
-	var events []Event
-	for _, e := range logOf(t, queued, started, step1, `{"textStarted":{}}`, `{"textDelta":{"text":"so far"}}`) {
-		events = append(events, enc.Add(e)...)
-	}
-	items := itemsOf(enc, events)
+	items := itemsOf(enc, encode(enc, logOf(t, queued, started, step1, `{"textStarted":{}}`, `{"textDelta":{"text":"so far"}}`)))
 	if b, _ := json.Marshal(items[1].body); len(items) != 2 || !strings.Contains(string(b), `"so far"`) || !strings.Contains(string(b), inProgress) {
 		t.Errorf("the items are %v", items)
 	}

@@ -112,8 +112,8 @@ func (e *Encoder) approval(id, turn string) map[string]any {
 		tool = c.tool
 	}
 	if tool != "" {
-		server, name := tool, tool
-		if server, name = serverOf(tool); server == "" {
+		server, name := serverOf(tool)
+		if server == "" {
 			server = ownServer
 		}
 		request["server_label"], request["name"] = server, name
@@ -155,7 +155,7 @@ func (e *Encoder) finished(id string, f *sessionv1.TurnFinished) {
 	t := e.active
 	t.State, t.Error, t.Usage, t.EndTime = f.GetState(), f.GetError(), f.GetUsage(), e.at.GetTime()
 	e.total = plus(e.total, f.GetUsage())
-	if text := f.GetOutputJson(); text != "" {
+	if text := f.GetOutputJson(); text != "" && e.schema {
 		e.structured(id, text)
 	}
 	body := e.tellTurn(turnStatus(t.GetState()), t)

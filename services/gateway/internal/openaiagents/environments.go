@@ -210,7 +210,7 @@ func withoutTools() *commonv1.PermissionRules {
 }
 
 // agentFor returns the agent of a new session, and what is kept with it.
-func (s *base) agentFor(c *request, id *string, raw json.RawMessage, x surroundings) (make func() (*sessionv1.Agent, error), d *agentDoc, instructions string, err error) {
+func (s *base) agentFor(c *request, id *string, raw json.RawMessage, x surroundings) (agent func() (*sessionv1.Agent, error), d *agentDoc, instructions string, err error) {
 	var p agentParams
 	own := len(raw) > 0 && string(raw) != "null"
 	if own && json.Unmarshal(raw, &p) != nil {
