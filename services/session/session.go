@@ -300,6 +300,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterNodeServiceServer(r, s.server.NodeService())
 	sessionv1.RegisterKeyServiceServer(r, server.KeyService(s.keys, s.server.Store))
+	sessionv1.RegisterWorkServiceServer(r, server.WorkService(s.server.Store))
 }
 
 // SessionOwner returns the user to whom a session belongs, or "" if there is no such

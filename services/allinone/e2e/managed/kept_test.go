@@ -24,7 +24,7 @@ func TestBadInputNamesItsField(t *testing.T) {
 		{"POST", "/agents", `{"name":"x","model":"scripted:agents","tools":[{"type":"agent_toolset_20260401","configs":[{"name":"web_search","enabled":true}]}]}`, 400, "tools[0].configs[0].enabled: "},
 		{"POST", "/agents", `{"name":"x","model":"scripted:agents","skills":[{"type":"anthropic","skill_id":"xlsx"}]}`, 400, "skills: "},
 		{"POST", "/agents", `{"name":"x","model":"scripted:agents","multiagent":{"type":"coordinator"}}`, 400, "multiagent: "},
-		{"POST", "/environments", `{"name":"x","config":{"type":"self_hosted"}}`, 400, "config.type: "},
+		{"POST", "/environments", `{"name":"x","config":{"type":"on_the_moon"}}`, 400, "config.type: "},
 		{"POST", "/environments", `{"name":"x","config":{"type":"cloud","packages":{"pip":["pandas"]}}}`, 400, "config.packages.pip: "},
 		{"POST", "/sessions", `{"agent":"agent_coder"}`, 400, "environment_id: "},
 		{"POST", "/sessions", `{"agent":"agent_coder","environment_id":"env_x","vault_ids":["vlt_1"]}`, 400, "vault_ids: "},
@@ -41,7 +41,7 @@ func TestBadInputNamesItsField(t *testing.T) {
 		{"GET", "/vaults", "", 404, "vaults"},
 		{"POST", "/memory_stores", `{}`, 404, "memory stores"},
 		{"POST", "/deployments", `{}`, 404, "deployments"},
-		{"GET", "/environments/env_x/work/poll", "", 404, "worker queues"},
+		{"GET", "/environments/env_x/work/poll", "", 404, "environments/x"},
 		{"GET", "/agents/agent_none", "", 404, "none"},
 	} {
 		code, text := s.Call(t, c.method, base+c.path, c.body)

@@ -30,6 +30,7 @@ func (e Event) Type() string { s, _ := e.Body["type"].(string); return s }
 // What a step says is held back until its message is committed, because a step that breaks off starts again.
 type Encoder struct {
 	custom map[string]bool // the names of the tools that the client runs
+	hosted map[string]bool // the names of the tools that a worker runs
 
 	at     *sessionv1.Event
 	out    []Event
@@ -61,13 +62,17 @@ type call struct {
 	id, tool, arguments string
 	seq                 int64
 	told, custom, ended bool
+	hosted              bool // a worker runs it; custom, too
 }
 
-// NewEncoder returns an Encoder of a session whose client runs these tools.
-func NewEncoder(custom []string) *Encoder {
-	e := &Encoder{custom: map[string]bool{}, queued: map[string]bool{}, asked: map[string][]any{}, calls: map[string]*call{}}
+// NewEncoder returns an Encoder of a session whose client runs custom tools, and a worker others.
+func NewEncoder(custom []string, hosted ...string) *Encoder {
+	e := &Encoder{custom: map[string]bool{}, hosted: map[string]bool{}, queued: map[string]bool{}, asked: map[string][]any{}, calls: map[string]*call{}}
 	for _, name := range custom {
 		e.custom[name] = true
+	}
+	for _, name := range hosted {
+		e.custom[name], e.hosted[name] = true, true
 	}
 	return e
 }

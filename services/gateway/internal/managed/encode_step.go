@@ -84,6 +84,10 @@ func (e *Encoder) commit() {
 	for _, c := range e.step.calls {
 		if c.custom && !c.told {
 			c.told = true
+			if c.hosted {
+				e.tell("agent.tool_use", callID(c.id), "name", c.tool, "input", input(c.arguments), "evaluated_permission", "allow")
+				continue
+			}
 			e.tell("agent.custom_tool_use", callID(c.id), "name", c.tool, "input", input(c.arguments))
 		}
 	}
@@ -94,7 +98,7 @@ func (e *Encoder) tool(ev *sessionv1.Event) {
 	switch b := ev.GetBody().(type) {
 	case *sessionv1.Event_ToolCallArguments:
 		a := b.ToolCallArguments
-		c := &call{id: a.GetCallId(), tool: a.GetTool(), arguments: a.GetArgumentsJson(), seq: ev.GetFirstSeq(), custom: e.custom[a.GetTool()]}
+		c := &call{id: a.GetCallId(), tool: a.GetTool(), arguments: a.GetArgumentsJson(), seq: ev.GetFirstSeq(), custom: e.custom[a.GetTool()], hosted: e.hosted[a.GetTool()]}
 		if old := e.calls[c.id]; old != nil {
 			c.told = old.told
 		}
@@ -141,6 +145,10 @@ func (e *Encoder) result(f *sessionv1.ToolCallFinished) {
 	e.commit()
 	failed := f.GetOutcome() != sessionv1.ToolOutcome_TOOL_OUTCOME_OK
 	content := blocks(f.GetContent())
+	if c.hosted { // every end is told, or a worker would run the call
+		e.tell("user.tool_result", resultID(c.id), "tool_use_id", callID(c.id), "content", content, "is_error", failed)
+		return
+	}
 	if c.custom {
 		if f.GetOutcome() == sessionv1.ToolOutcome_TOOL_OUTCOME_OK || f.GetOutcome() == sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR {
 			e.tell("user.custom_tool_result", resultID(c.id), "custom_tool_use_id", callID(c.id), "content", content, "is_error", failed)

@@ -41,8 +41,12 @@ func (s *environmentsServer) network(c *request, config json.RawMessage) (rules 
 	if len(config) > 0 && json.Unmarshal(config, &in) != nil {
 		return nil, nil, bad("config", "it is not a configuration of an environment")
 	}
-	if in.Type != "cloud" && in.Type != "" {
-		return nil, nil, bad("config.type", problem.Excerpt(in.Type)+" is not served: work queues for workers of your own are missing; use cloud, which runs commands in Fairlead's sandbox")
+	switch in.Type {
+	case selfHosted:
+		return nil, json.RawMessage(`{"type":"self_hosted"}`), nil
+	case "cloud", "":
+	default:
+		return nil, nil, bad("config.type", problem.Excerpt(in.Type)+" is neither cloud, which runs commands in Fairlead's sandbox, nor self_hosted, for workers of your own")
 	}
 	for manager, list := range in.Packages {
 		var all []string
@@ -142,14 +146,19 @@ func (s *environmentsServer) createEnvironment(c *request) (any, error) {
 
 // environment reads an environment that is not deleted.
 func (s *environmentsServer) environment(c *request) (*sessionv1.Environment, error) {
+	return s.environmentOf(c, c.id[0])
+}
+
+// environmentOf reads an environment that is not deleted.
+func (s *base) environmentOf(c *request, id string) (*sessionv1.Environment, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.environmentClient.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: environmentName(c.id[0])})
+	got, err := s.environmentClient.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: environmentName(id)})
 	if err != nil {
 		return nil, err
 	}
 	if d := keptIn(got.GetEnvironment().GetSpec().GetMetadataJson()).Environment; d != nil && d.Deleted {
-		return nil, none("environment", c.id[0])
+		return nil, none("environment", id)
 	}
 	return got.GetEnvironment(), nil
 }
@@ -178,6 +187,9 @@ func (s *environmentsServer) updateEnvironment(c *request) (any, error) {
 			}
 		}
 		if len(p.Config) > 0 && string(p.Config) != "null" {
+			if was := configType(d.Config); was != configType(p.Config) {
+				return bad("config.type", "it is "+was+", and cannot be changed; create another environment")
+			}
 			if spec.Network, d.Config, err = s.network(c, p.Config); err != nil {
 				return err
 			}

@@ -32,11 +32,14 @@ func (s *eventsServer) sendEvents(c *request) (any, error) {
 	var all []send
 	for i, e := range in.Events {
 		field := fmt.Sprintf("events[%d]", i)
-		do, err := s.prepare(c, x.GetName(), e, field, d.Tools)
+		if len(c.queues) > 0 && e.Type != "user.tool_result" && e.Type != "user.custom_tool_result" {
+			return nil, notWorker(field + ".type: the key of an environment sends results of tools alone; use an API key for " + problem.Excerpt(e.Type))
+		}
+		do, err := s.prepare(c, x.GetName(), e, field, d)
 		if e.Type == "user.interrupt" && i+1 < len(in.Events) && in.Events[i+1].Type == "user.message" {
 			do = replaced(x) // by the message, in one step: the session is not idle in between
 		} else if err == nil && i > 0 && in.Events[i-1].Type == "user.interrupt" && e.Type == "user.message" {
-			do, err = s.said(x.GetName(), e, field, d.Tools, sessionv1.OnActive_ON_ACTIVE_INTERRUPT)
+			do, err = s.said(x.GetName(), e, field, d, sessionv1.OnActive_ON_ACTIVE_INTERRUPT)
 		}
 		if err != nil {
 			return nil, err
@@ -55,10 +58,10 @@ func (s *eventsServer) sendEvents(c *request) (any, error) {
 }
 
 // prepare checks an event.
-func (s *eventsServer) prepare(c *request, session string, e userEvent, field string, tools []tool) (send, error) {
+func (s *eventsServer) prepare(c *request, session string, e userEvent, field string, d *sessionDoc) (send, error) {
 	switch e.Type {
 	case "user.message":
-		return s.said(session, e, field, tools, sessionv1.OnActive_ON_ACTIVE_QUEUE)
+		return s.said(session, e, field, d, sessionv1.OnActive_ON_ACTIVE_QUEUE)
 	case "user.interrupt":
 		return func(c *request, key string) (map[string]any, error) {
 			ctx, cancel := s.within(c)
@@ -76,18 +79,21 @@ func (s *eventsServer) prepare(c *request, session string, e userEvent, field st
 	case "user.tool_confirmation":
 		return s.confirmation(c, session, e, field)
 	case "user.custom_tool_result":
-		return s.customResult(session, e, field)
+		return s.toolResult(session, e, e.CustomToolUse, "custom_tool_use_id", field)
 	case "user.tool_result":
-		return nil, bad(field+".type", "user.tool_result is for self-hosted environments, which are not served")
+		if !d.Hosted {
+			return nil, bad(field+".type", "user.tool_result is for sessions of self_hosted environments; Fairlead runs this session's tools itself")
+		}
+		return s.toolResult(session, e, e.ToolUse, "tool_use_id", field)
 	case "user.define_outcome":
 		return nil, bad(field+".type", "outcomes are not served")
 	}
-	return nil, bad(field+".type", problem.Excerpt(e.Type)+" is not served; the types are user.message, user.interrupt, user.tool_confirmation and user.custom_tool_result")
+	return nil, bad(field+".type", problem.Excerpt(e.Type)+" is not served; the types are user.message, user.interrupt, user.tool_confirmation, user.custom_tool_result and user.tool_result")
 }
 
 // said returns what sends a user's message.
-func (s *eventsServer) said(session string, e userEvent, field string, tools []tool, on sessionv1.OnActive) (send, error) {
-	turn, err := e.message(field, tools)
+func (s *eventsServer) said(session string, e userEvent, field string, d *sessionDoc, on sessionv1.OnActive) (send, error) {
+	turn, err := e.message(field, d)
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +173,9 @@ func (s *eventsServer) digest(c *request, session, call, field string) (string, 
 	return asked.GetDigest(), nil
 }
 
-func (s *eventsServer) customResult(session string, e userEvent, field string) (send, error) {
-	call, err := callOf(e.CustomToolUse, field+".custom_tool_use_id")
+// toolResult returns what sends the result of a tool that the client or a worker has run. The name is that of the field with the call.
+func (s *eventsServer) toolResult(session string, e userEvent, use, name, field string) (send, error) {
+	call, err := callOf(use, field+"."+name)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +190,7 @@ func (s *eventsServer) customResult(session string, e userEvent, field string) (
 			return nil, err
 		}
 		out := echo(e.Type, resultID(call))
-		out["custom_tool_use_id"], out["content"], out["is_error"] = e.CustomToolUse, blocks(content), e.IsError
+		out[name], out["content"], out["is_error"] = use, blocks(content), e.IsError
 		return out, nil
 	}, nil
 }

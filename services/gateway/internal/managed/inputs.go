@@ -24,7 +24,7 @@ type userEvent struct {
 }
 
 // message returns the turn of a user's message.
-func (e userEvent) message(field string, tools []tool) (*sessionv1.CreateTurnRequest, error) {
+func (e userEvent) message(field string, d *sessionDoc) (*sessionv1.CreateTurnRequest, error) {
 	content, err := contents(e.Content, field+".content")
 	if err != nil {
 		return nil, err
@@ -32,8 +32,7 @@ func (e userEvent) message(field string, tools []tool) (*sessionv1.CreateTurnReq
 	if len(content) == 0 {
 		return nil, bad(field+".content", "it is empty")
 	}
-	own, _ := clientTools(tools)
-	return &sessionv1.CreateTurnRequest{Content: content, OnActive: sessionv1.OnActive_ON_ACTIVE_QUEUE, ClientTools: own}, nil
+	return &sessionv1.CreateTurnRequest{Content: content, OnActive: sessionv1.OnActive_ON_ACTIVE_QUEUE, ClientTools: d.clientTools()}, nil
 }
 
 // callOf returns the id of the call that an event's id names.

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
 // Prefix is where clients find the wire: their base URL ends before "/v1".
@@ -42,17 +43,15 @@ type Server struct {
 // base is what all parts of the wire share.
 type base struct {
 	*wire.Server
-	agentClient sessionv1.AgentServiceClient
+	agentClient       sessionv1.AgentServiceClient
+	environmentClient sessionv1.EnvironmentServiceClient
 }
 
 // The parts of the wire, by resource.
 type (
 	agentsServer       struct{ *base }
-	environmentsServer struct {
-		*base
-		environmentClient sessionv1.EnvironmentServiceClient
-	}
-	filesServer struct {
+	environmentsServer struct{ *base }
+	filesServer        struct {
 		*base
 		blobs      sessionv1.FileServiceClient
 		workspaces sessionv1.SessionFileServiceClient
@@ -66,10 +65,13 @@ type (
 
 // New returns a Server of the session service behind a connection.
 func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
-	b := &base{Server: shared, agentClient: sessionv1.NewAgentServiceClient(session)}
+	b := &base{
+		Server: shared, agentClient: sessionv1.NewAgentServiceClient(session), environmentClient: sessionv1.NewEnvironmentServiceClient(session),
+	}
+	environments := &environmentsServer{b}
 	files := &filesServer{b, sessionv1.NewFileServiceClient(session), sessionv1.NewSessionFileServiceClient(session)}
 	return &Server{base: b, routes: table(
-		&agentsServer{b}, &environmentsServer{b, sessionv1.NewEnvironmentServiceClient(session)}, &sessionsServer{b, files}, &eventsServer{b}, files,
+		&agentsServer{b}, environments, &sessionsServer{b, files}, &eventsServer{b}, files, &workServer{environments, sessionv1.NewWorkServiceClient(session)},
 	)}
 }
 
@@ -81,6 +83,7 @@ type route struct {
 	method, template string
 	path             *regexp.Regexp
 	serve            handler
+	worker           bool // also for the keys of environments
 }
 
 // request is one request.
@@ -90,16 +93,25 @@ type request struct {
 	id   []string // the parts of the path that are ids
 	body []byte
 	key  string // the idempotency key; empty for reads
+
+	caller principal.Principal
+	queues []string // the environments to whose work queues the caller is limited
 }
 
 var parameter = regexp.MustCompile(`\\\{[a-z]+\\\}`)
 
 func on(method, template string, h handler) route {
 	pattern := parameter.ReplaceAllString(regexp.QuoteMeta(Prefix+"/v1"+template), `([^/]+)`)
-	return route{method, Prefix + "/v1" + template, regexp.MustCompile("^" + pattern + "$"), h}
+	return route{method: method, template: Prefix + "/v1" + template, path: regexp.MustCompile("^" + pattern + "$"), serve: h}
 }
 
-func table(agents *agentsServer, environments *environmentsServer, sessions *sessionsServer, events *eventsServer, files *filesServer) []route {
+// forWorkers lets the keys of environments use a route.
+func forWorkers(rt route) route {
+	rt.worker = true
+	return rt
+}
+
+func table(agents *agentsServer, environments *environmentsServer, sessions *sessionsServer, events *eventsServer, files *filesServer, work *workServer) []route {
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	return []route{
 		on(post, "/agents", agents.createAgent), on(get, "/agents", agents.listAgents), on(get, "/agents/{agent}", agents.getAgent), on(post, "/agents/{agent}", agents.updateAgent),
@@ -107,12 +119,17 @@ func table(agents *agentsServer, environments *environmentsServer, sessions *ses
 		on(post, "/environments", environments.createEnvironment), on(get, "/environments", environments.listEnvironments), on(get, "/environments/{environment}", environments.getEnvironment),
 		on(post, "/environments/{environment}", environments.updateEnvironment), on(remove, "/environments/{environment}", environments.deleteEnvironment),
 		on(post, "/environments/{environment}/archive", environments.archiveEnvironment),
-		on(post, "/sessions", sessions.createSession), on(get, "/sessions", sessions.listSessions), on(get, "/sessions/{session}", sessions.getSession), on(post, "/sessions/{session}", sessions.updateSession),
+		on(post, "/sessions", sessions.createSession), on(get, "/sessions", sessions.listSessions), forWorkers(on(get, "/sessions/{session}", sessions.getSession)), on(post, "/sessions/{session}", sessions.updateSession),
 		on(remove, "/sessions/{session}", sessions.deleteSession), on(post, "/sessions/{session}/archive", sessions.archiveSession),
 		on(get, "/sessions/{session}/resources", sessions.listResources),
-		on(post, "/sessions/{session}/events", events.sendEvents), on(get, "/sessions/{session}/events", events.listEvents), on(get, "/sessions/{session}/events/stream", events.streamEvents),
+		forWorkers(on(post, "/sessions/{session}/events", events.sendEvents)), forWorkers(on(get, "/sessions/{session}/events", events.listEvents)),
+		forWorkers(on(get, "/sessions/{session}/events/stream", events.streamEvents)),
 		on(get, "/sessions/{session}/threads", sessions.listThreads), on(get, "/sessions/{session}/threads/{thread}", sessions.getThread),
 		on(get, "/sessions/{session}/threads/{thread}/events", events.listEvents), on(get, "/sessions/{session}/threads/{thread}/stream", events.streamEvents),
+		on(get, "/environments/{environment}/work/poll", work.poll), on(get, "/environments/{environment}/work/stats", work.stats), on(get, "/environments/{environment}/work", work.listWork),
+		on(get, "/environments/{environment}/work/{work}", work.getWork), on(post, "/environments/{environment}/work/{work}", work.updateWork),
+		on(post, "/environments/{environment}/work/{work}/ack", work.acknowledge), on(post, "/environments/{environment}/work/{work}/heartbeat", work.heartbeat),
+		on(post, "/environments/{environment}/work/{work}/stop", work.stopWork),
 		on(post, "/files", files.uploadFile), on(get, "/files", files.listFiles), on(get, "/files/{file}", files.getFile), on(get, "/files/{file}/content", files.fileContent), on(remove, "/files/{file}", files.deleteFile),
 	}
 }
@@ -151,13 +168,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		c := &request{w: w, r: r, id: found[1:]}
+		if err := c.authorize(rt); err != nil {
+			return err
+		}
 		if r.Method == http.MethodPost && !isUpload(r) {
 			var err error
 			if c.body, err = s.read(w, r); err != nil {
 				return err
 			}
 		}
-		if r.Method != http.MethodGet {
+		if r.Method != http.MethodGet && !strings.Contains(rt.template, "/work") { // a work item names its holder
 			var err error
 			if c.key, err = s.claim(c); err != nil {
 				return err
@@ -170,7 +190,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		return write(w, answer)
 	}
 	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, strings.TrimPrefix(r.URL.Path, Prefix)+
-		" is not served: Fairlead serves agents, environments, sessions with events and threads, and files of this API. It has no vaults, memory stores, deployments, skills or worker queues under it")
+		" is not served: Fairlead serves agents, environments, sessions with events and threads, and files of this API. It has no vaults, memory stores, deployments or skills under it")
 }
 
 // write answers with JSON.

@@ -17,6 +17,7 @@ type sessionDoc struct {
 	Metadata    map[string]string `json:"metadata"`
 	Budget      json.RawMessage   `json:"budget,omitempty"`
 	Resources   []map[string]any  `json:"resources"`
+	Hosted      bool              `json:"self_hosted,omitempty"` // a worker runs the toolset
 }
 
 type sessionParams struct {
@@ -130,7 +131,17 @@ func (s *sessionsServer) createSession(c *request) (any, error) {
 	if err := d.mount(p.Resources); err != nil {
 		return nil, err
 	}
-	first, err := initial(p.Initial, d.Tools)
+	want := &sessionv1.Session{Agent: a.GetName(), Environment: environmentName(p.Environment)}
+	e, err := s.environmentOf(c, p.Environment)
+	if err != nil {
+		return nil, err
+	}
+	if isHosted(e) {
+		if err := d.host(want); err != nil {
+			return nil, err
+		}
+	}
+	first, err := initial(p.Initial, d)
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +149,10 @@ func (s *sessionsServer) createSession(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	budget, err := budgetOf(p.Budget)
-	if err != nil {
+	if want.Budget, err = budgetOf(p.Budget); err != nil {
 		return nil, err
 	}
-	want := &sessionv1.Session{Agent: a.GetName(), Environment: environmentName(p.Environment), MetadataJson: text, Budget: budget}
+	want.MetadataJson = text
 	if p.Title != nil {
 		want.Title = *p.Title
 	}
@@ -189,7 +199,7 @@ func (s *sessionsServer) begin(c *request, want *sessionv1.Session, d *sessionDo
 }
 
 // initial returns the turns of the events with which a session begins.
-func initial(raw []json.RawMessage, tools []tool) ([]*sessionv1.CreateTurnRequest, error) {
+func initial(raw []json.RawMessage, d *sessionDoc) ([]*sessionv1.CreateTurnRequest, error) {
 	if len(raw) > 50 {
 		return nil, bad("initial_events", "there are at most 50")
 	}
@@ -203,7 +213,7 @@ func initial(raw []json.RawMessage, tools []tool) ([]*sessionv1.CreateTurnReques
 		if e.Type != "user.message" {
 			return nil, bad(field+".type", problem.Excerpt(e.Type)+" is not served here, only user.message")
 		}
-		turn, err := e.message(field, tools)
+		turn, err := e.message(field, d)
 		if err != nil {
 			return nil, err
 		}
@@ -275,6 +285,9 @@ func (s *base) session(c *request) (*sessionv1.Session, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	got, err := s.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.id[0])})
+	if err == nil && !c.mayServe(got.GetSession().GetLabels()[queueLabel]) {
+		return nil, none("session", c.id[0])
+	}
 	return got.GetSession(), err
 }
 

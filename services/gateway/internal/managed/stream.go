@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -32,8 +33,7 @@ func placeOf(text string) (p place, ok bool) {
 
 // history returns the events of a session, the oldest first, each once with what is known of it last.
 func (s *eventsServer) history(c *request, x *sessionv1.Session) ([]Event, error) {
-	_, names := clientTools(sessionDocOf(x).Tools)
-	enc := NewEncoder(names)
+	enc := sessionDocOf(x).encoder()
 	ctx, cancel := s.within(c)
 	defer cancel()
 	req := &sessionv1.ListEventsRequest{Parent: x.GetName(), PageSize: 1000}
@@ -45,7 +45,12 @@ func (s *eventsServer) history(c *request, x *sessionv1.Session) ([]Event, error
 		}
 		all = append(all, got.GetEvents()...)
 		if req.PageToken = got.GetNextPageToken(); req.PageToken == "" {
-			return once(enc, all), nil
+			out := once(enc, all)
+			if x.ArchiveTime != nil && len(all) > 0 {
+				last := all[len(all)-1].GetSeq()
+				out = append(out, Event{Seq: last, Part: lastOfEvent - 1, Body: terminated(stamp(x.ArchiveTime.AsTime()))})
+			}
+			return out, nil
 		}
 	}
 }
@@ -136,8 +141,7 @@ func (s *eventsServer) streamEvents(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, names := clientTools(sessionDocOf(x).Tools)
-	enc := &streaming{enc: NewEncoder(names), after: place{x.GetLastSeq(), lastOfEvent}, deltas: c.r.URL.Query()["event_deltas[]"]}
+	enc := &streaming{enc: sessionDocOf(x).encoder(), after: place{x.GetLastSeq(), lastOfEvent}, deltas: c.r.URL.Query()["event_deltas[]"]}
 	if text := c.r.Header.Get("Last-Event-ID"); text != "" {
 		p, ok := placeOf(text)
 		if !ok || p.seq > x.GetLastSeq() {
@@ -145,6 +149,7 @@ func (s *eventsServer) streamEvents(c *request) (any, error) {
 		}
 		enc.after = p
 	}
+	enc.shown, enc.read = sessionDocOf(x).shown(x), func() (*sessionv1.Session, error) { return s.session(c) }
 	f := s.Follow(c.r.Context(), x.GetName(), 0)
 	defer f.Close()
 	return nil, s.Send(c.w, c.r, "managed", f, enc)
@@ -159,6 +164,24 @@ type streaming struct {
 	after  place
 	deltas []string // the types whose previews the client wants
 	open   bool
+
+	// What the log does not have: the session as it was shown last, and what reads it.
+	shown map[string]string
+	read  func() (*sessionv1.Session, error)
+	quiet int // heartbeats
+}
+
+// readEvery is how many heartbeats pass between two reads of the session.
+const readEvery = 3
+
+// shown returns what clients learn of when it changes.
+func (d *sessionDoc) shown(x *sessionv1.Session) map[string]string {
+	kept, _ := json.Marshal(d.Metadata) //nolint:errchkjson // texts cannot fail
+	out := map[string]string{"title": x.GetTitle(), "metadata": string(kept)}
+	if x.ArchiveTime != nil {
+		out["status"] = stamp(x.ArchiveTime.AsTime())
+	}
+	return out
 }
 
 // Event implements wire.Encoder.
@@ -213,10 +236,45 @@ func (s *streaming) Ended(dst []byte, why error) []byte {
 	return frame(dst, "error", map[string]any{"type": "error", "error": map[string]any{"type": "authentication_error", "message": problem.Status(why).Message()}})
 }
 
+// Quiet implements wire.Waiting: a title, metadata and the end of a session are not in its log.
+func (s *streaming) Quiet(_ context.Context, dst []byte) ([]byte, bool) {
+	if s.quiet++; s.quiet%readEvery != 0 {
+		return dst, false
+	}
+	x, err := s.read()
+	if err != nil {
+		return dst, false // the log ends if the session has been deleted
+	}
+	d := sessionDocOf(x)
+	now, changed := d.shown(x), map[string]any{}
+	if now["title"] != s.shown["title"] {
+		changed["title"] = optional(x.GetTitle())
+	}
+	if now["metadata"] != s.shown["metadata"] {
+		changed["metadata"] = d.Metadata
+	}
+	at := stamp(x.GetUpdateTime().AsTime())
+	if len(changed) > 0 {
+		changed["type"], changed["id"], changed["processed_at"] = "session.updated", "sevt_s_"+strings.NewReplacer(":", "", ".", "", "-", "").Replace(at), at
+		dst = frame(dst, "session.updated", changed)
+	}
+	if now["status"] != "" && s.shown["status"] == "" {
+		dst = frame(dst, "session.status_terminated", terminated(now["status"]))
+	}
+	s.shown = now
+	return dst, false
+}
+
+// terminated tells that a session takes no more messages.
+func terminated(at string) map[string]any {
+	return map[string]any{"type": "session.status_terminated", "id": "sevt_terminated", "processed_at": at}
+}
+
 // Lost implements wire.Losing: a session that is gone has been deleted.
 func (s *streaming) Lost(dst []byte, why error) ([]byte, bool) {
 	if problem.HTTPStatus(why) != 404 {
 		return dst, false
 	}
+	dst = frame(dst, "session.status_terminated", terminated(stamp(time.Now())))
 	return frame(dst, "session.deleted", map[string]any{"type": "session.deleted", "id": "sevt_deleted", "processed_at": stamp(time.Now())}), true
 }

@@ -33,6 +33,13 @@ type Losing interface {
 	Lost(dst []byte, why error) (next []byte, complete bool)
 }
 
+// Waiting is an Encoder that has something to say of what the log does not have, such as a session that was archived.
+type Waiting interface {
+	Encoder
+	// Quiet appends what is new since the last heartbeat, and reports whether the answer is complete.
+	Quiet(ctx context.Context, dst []byte) (next []byte, complete bool)
+}
+
 // heartbeat is a comment: clients ignore it.
 const heartbeat = ": ping\n\n"
 
@@ -89,6 +96,9 @@ func (a *answer) run(ctx context.Context) error {
 			return errDraining
 		case <-ping.C:
 			a.out.Buf = append(a.out.Buf, heartbeat...)
+			if w, able := a.enc.(Waiting); able {
+				a.out.Buf, complete = w.Quiet(ctx, a.out.Buf)
+			}
 		case e, ok := <-a.from.Events():
 			if complete, err = a.collect(ctx, e, ok); err != nil {
 				return err

@@ -2,6 +2,7 @@ package apikey
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -32,3 +33,13 @@ var Scopes = sync.OnceValue(func() []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 })
+
+// queueScope begins the scope of a worker's key: the id of its environment follows.
+const queueScope = "work.write:"
+
+// QueueScope returns the scope of the workers of an environment. No RPC for clients needs it: the gateway lets its
+// holder poll the environment's work queue, and run the tools of the sessions in it.
+func QueueScope(environment string) string { return queueScope + environment }
+
+// QueueOf returns the environment of a worker's scope.
+func QueueOf(scope string) (environment string, ok bool) { return strings.CutPrefix(scope, queueScope) }

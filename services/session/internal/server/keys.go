@@ -40,6 +40,9 @@ func (x *IdentityServer) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRe
 	if err := checkKey(p, n); err != nil {
 		return nil, err
 	}
+	if err := x.checkQueues(ctx, p.Tenant, n.Scopes); err != nil {
+		return nil, err
+	}
 	if err := x.checkEnd(ctx, p, n); err != nil {
 		return nil, err
 	}
@@ -78,11 +81,30 @@ func checkKey(p principal.Principal, n store.NewKey) error {
 		return beyondRole("The caller is limited to scopes, and so are its keys: name the new key's scopes.", "key.scopes")
 	}
 	for _, s := range n.Scopes {
-		if !slices.Contains(apikey.Scopes(), s) {
-			return badKey("scopes", fmt.Sprintf("%s is not a scope; the scopes are %s", s, strings.Join(apikey.Scopes(), ", ")))
+		if _, queue := apikey.QueueOf(s); !queue && !slices.Contains(apikey.Scopes(), s) {
+			return badKey("scopes", fmt.Sprintf("%s is not a scope; the scopes are %s, and %sENVIRONMENT for a worker of that environment",
+				s, strings.Join(apikey.Scopes(), ", "), apikey.QueueScope("")))
 		}
 		if !p.Allows(s) {
 			return beyondRole(fmt.Sprintf("The caller does not have the scope %s, so its keys cannot have it.", s), "key.scopes")
+		}
+	}
+	return nil
+}
+
+// checkQueues refuses a key of a worker for an environment that does not exist.
+func (x *IdentityServer) checkQueues(ctx context.Context, tenant string, scopes []string) error {
+	for _, s := range scopes {
+		environment, queue := apikey.QueueOf(s)
+		if !queue {
+			continue
+		}
+		_, err := x.s.Store.GetAgent(ctx, tenant, "environments/"+environment, 0)
+		if errors.Is(err, store.ErrNotFound) {
+			return badKey("scopes", fmt.Sprintf("%s names an environment that does not exist", s))
+		}
+		if err != nil {
+			return storeError(err, subject{})
 		}
 	}
 	return nil

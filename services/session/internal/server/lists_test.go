@@ -336,6 +336,7 @@ var bounded = map[protoreflect.FullName]string{
 	"UserService.ListUserVariables":      "names and times; 1000 of them weigh less than 200 KB",
 	"McpService.ListUserMcpServers":      "256 KiB of one user",
 	"BudgetService.ListBudgets":          "at most one for the tenant, the user and the session",
+	"WorkService.ListWork":               "the gateway pages through it by session",
 	"NodeService.ListNodes":              "the nodes of the configuration",
 	"RepositoryService.ListRepositories": "the repositories of one workspace",
 }

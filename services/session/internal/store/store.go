@@ -259,6 +259,7 @@ type Store interface {
 	Files
 	Audit
 	Ledger
+	Works
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,

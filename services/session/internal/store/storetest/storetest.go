@@ -61,6 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"webhooks", testWebhooks},
 		{"places", testPlaces},
 		{"attached runtimes", testAttachments},
+		{"work queues", testWorkQueues},
 		{"variables", testVariables},
 		{"MCP servers", testMCPServers},
 		{"identities", testIdentities},

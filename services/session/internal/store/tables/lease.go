@@ -12,7 +12,10 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
-type leases struct{ db DB }
+type leases struct {
+	db DB
+	works
+}
 
 // held reads the session's row if the lease is valid, or returns
 // store.ErrStaleEpoch.

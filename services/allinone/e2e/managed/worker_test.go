@@ -1,0 +1,252 @@
+package managed
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
+)
+
+// hosted is a self-hosted environment with a session whose turn waits for a worker.
+type hosted struct {
+	*server
+	api, key        []string // headers with an API key, and with the environment's key
+	environment     string
+	session, queue  string
+	agentID, secret string
+}
+
+// environmentKey makes the key of an environment.
+func (s *server) environmentKey(t *testing.T, environment string, api ...string) string {
+	t.Helper()
+	code, text := s.Call(t, "POST", "/v1/keys", fmt.Sprintf(`{"title":"worker","scopes":["work.write:%s"]}`, strings.TrimPrefix(environment, "env_")), api...)
+	var made struct{ Secret string }
+	if err := json.Unmarshal([]byte(text), &made); err != nil || code != http.StatusOK || made.Secret == "" {
+		t.Fatalf("the key of an environment: %d %s", code, text)
+	}
+	return made.Secret
+}
+
+func beginHosted(t *testing.T, s *server) *hosted {
+	t.Helper()
+	h := &hosted{server: s}
+	h.api = []string{"Authorization", "Bearer " + s.Keys["ann"]}
+	h.environment = s.must(t, "POST", "/environments", `{"name":"own machines","config":{"type":"self_hosted"}}`, h.api...).text("id")
+	h.secret = s.environmentKey(t, h.environment, h.api...)
+	h.key = []string{"Authorization", "Bearer " + h.secret}
+	h.queue = "/environments/" + h.environment + "/work"
+	h.agentID = s.must(t, "POST", "/agents", `{"name":"Helper","model":"scripted:agents","tools":`+toolset+`}`, h.api...).text("id")
+	h.session = h.newSession(t)
+	return h
+}
+
+func (h *hosted) newSession(t *testing.T) string {
+	t.Helper()
+	return h.must(t, "POST", "/sessions", fmt.Sprintf(`{"agent":%q,"environment_id":%q}`, h.agentID, h.environment), h.api...).text("id")
+}
+
+// poll returns a work item, or nil.
+func (h *hosted) poll(t *testing.T, query string) object {
+	t.Helper()
+	code, text := h.Call(t, "GET", base+h.queue+"/poll"+query, "", append(h.key, "Anthropic-Worker-ID", "one")...)
+	if code == http.StatusNoContent {
+		return nil
+	}
+	out := object{}
+	if err := json.Unmarshal([]byte(text), &out); err != nil || code != http.StatusOK {
+		t.Fatalf("poll: %d %s", code, text)
+	}
+	return out
+}
+
+// claims polls until there is a work item, as workers do.
+func (h *hosted) claims(t *testing.T, query string) object {
+	t.Helper()
+	for {
+		if w := h.poll(t, query); w != nil {
+			return w
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("there is no work")
+		}
+	}
+}
+
+func (h *hosted) beat(t *testing.T, work, expected string, seconds int) (int, object) {
+	t.Helper()
+	code, text := h.Call(t, "POST", fmt.Sprintf("%s%s/%s/heartbeat?expected_last_heartbeat=%s&desired_ttl_seconds=%d", base, h.queue, work, url.QueryEscape(expected), seconds), "", h.key...)
+	out := object{}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatalf("heartbeat: %d %s", code, text)
+	}
+	return code, out
+}
+
+// use returns the call that waits for a worker.
+func (h *hosted) use(t *testing.T) object {
+	t.Helper()
+	return last(t, h.must(t, "GET", "/sessions/"+h.session+"/events?limit=1000", "", h.key...).list(), "agent.tool_use")
+}
+
+func (h *hosted) result(use, text string) string {
+	return fmt.Sprintf(`{"events":[{"type":"user.tool_result","tool_use_id":%q,"content":[{"type":"text","text":%q}]}]}`, use, text)
+}
+
+func TestAWorkerRunsTheToolsOfASession(t *testing.T) {
+	s := serveUsers(t)
+	h := beginHosted(t, s)
+	if w := h.poll(t, "?block_ms=10"); w != nil {
+		t.Fatalf("before a message there is work: %v", w)
+	}
+	st := h.follow(t, h.session, "", h.key...)
+	s.say(t, h.session, "hosted, please", h.api...)
+	w := h.claims(t, "?block_ms=500&reclaim_older_than_ms=600000")
+	if w.text("data", "id") != h.session || w.text("state") != "queued" || w.text("environment_id") != h.environment {
+		t.Errorf("the work is %v", w)
+	}
+	id := w.text("id")
+	if again := h.poll(t, "?reclaim_older_than_ms=600000"); again != nil {
+		t.Errorf("it is given out twice: %v", again)
+	}
+	if got := s.must(t, "POST", h.queue+"/"+id+"/ack", "", h.key...); got.text("state") != "starting" || got.text("acknowledged_at") == "" {
+		t.Errorf("acknowledged it is %v", got)
+	}
+	code, beat := h.beat(t, id, "NO_HEARTBEAT", 60)
+	if code != http.StatusOK || beat["lease_extended"] != true || beat.text("state") != "active" || fmt.Sprint(beat["ttl_seconds"]) != "60" {
+		t.Errorf("the first heartbeat: %d %v", code, beat)
+	}
+	if code, lost := h.beat(t, id, "NO_HEARTBEAT", 60); code != http.StatusPreconditionFailed || lost.text("error", "details", "error_code") != "heartbeat_precondition_failed" ||
+		lost.text("error", "details", "current_state", "last_heartbeat") != beat.text("last_heartbeat") {
+		t.Errorf("another worker's first heartbeat: %d %v", code, lost)
+	}
+	if code, next := h.beat(t, id, beat.text("last_heartbeat"), 60); code != http.StatusOK || next.text("last_heartbeat") == beat.text("last_heartbeat") {
+		t.Errorf("the next heartbeat: %d %v", code, next)
+	}
+	events := st.until("session.status_idle")
+	use := last(t, events, "agent.tool_use")
+	if use.text("name") != "bash" || use.text("evaluated_permission") != "allow" || !strings.Contains(use.text("input", "command"), "9007199254740993") {
+		t.Errorf("the call is %v", use)
+	}
+	if reason := last(t, events, "session.status_idle"); reason.text("stop_reason", "type") != "requires_action" || !strings.Contains(fmt.Sprint(reason["stop_reason"]), use.text("id")) {
+		t.Errorf("it waits because of %v", reason)
+	}
+	for range 2 { // the second one, of a worker that was lost in between, counts no more
+		s.must(t, "POST", "/sessions/"+h.session+"/events", h.result(use.text("id"), "9007199254740993"), h.key...)
+	}
+	events = st.until("session.status_idle")
+	if got := said(last(t, events, "agent.message")); got != "It says 9007199254740993" {
+		t.Errorf("the agent says %q in %s", got, kinds(events))
+	}
+	if got := kinds(events); strings.Count(got, "user.tool_result") != 1 {
+		t.Errorf("the result came as %s", got)
+	}
+	if code, text := s.Call(t, "POST", base+"/sessions/"+h.session+"/events", h.result(use.text("id"), "other"), h.key...); code != http.StatusBadRequest {
+		t.Errorf("another result: %d %s", code, text)
+	}
+	if got := s.must(t, "POST", h.queue+"/"+id+"/stop", `{"force":true}`, h.key...); got.text("state") != "stopped" || got.text("stopped_at") == "" {
+		t.Errorf("stopped it is %v", got)
+	}
+	if code, text := s.Call(t, "POST", base+h.queue+"/"+id+"/stop", `{"force":true}`, h.key...); code != http.StatusConflict {
+		t.Errorf("stopped again: %d %s", code, text)
+	}
+	if w := h.poll(t, ""); w != nil {
+		t.Errorf("after the turn there is work: %v", w)
+	}
+	s.say(t, h.session, "hosted, once more", h.api...)
+	if next := h.claims(t, "?block_ms=500"); next.text("id") == id {
+		t.Errorf("the next message has the same item %v", next)
+	}
+}
+
+func TestWorkOfADeadWorkerIsGivenOutAgain(t *testing.T) {
+	s := serveUsers(t)
+	h := beginHosted(t, s)
+	s.say(t, h.session, "hosted, please", h.api...)
+	id := h.claims(t, "?block_ms=500").text("id")
+	if w := h.claims(t, "?block_ms=500&reclaim_older_than_ms=1"); w.text("id") != id { // its worker has not acknowledged it
+		t.Errorf("the item is %v", w)
+	}
+	s.must(t, "POST", h.queue+"/"+id+"/ack", "", h.key...)
+	_, beat := h.beat(t, id, "NO_HEARTBEAT", 1)
+	w := h.claims(t, "?block_ms=500") // the worker is silent for longer than its lease
+	if w.text("id") != id || w.text("state") != "queued" || w.text("latest_heartbeat_at") != "" {
+		t.Errorf("the reclaimed item is %v", w)
+	}
+	if code, _ := h.beat(t, id, beat.text("last_heartbeat"), 1); code != http.StatusPreconditionFailed {
+		t.Errorf("the heartbeat of the worker that has lost it: %d", code)
+	}
+	stats := s.must(t, "GET", h.queue+"/stats", "", h.api...)
+	if fmt.Sprint(stats["depth"], stats["pending"]) != "0 1" || stats.text("type") != "work_queue_stats" {
+		t.Errorf("the queue counts %v", stats)
+	}
+	if got := s.must(t, "POST", h.queue+"/"+id, `{"metadata":{"host":"a"}}`, h.api...); got.text("metadata", "host") != "a" {
+		t.Errorf("with metadata it is %v", got)
+	}
+	if all := s.must(t, "GET", h.queue, "", h.key...).list(); len(all) != 1 || all[0].text("id") != id || all[0].text("metadata", "host") != "a" {
+		t.Errorf("the list has %v", all)
+	}
+}
+
+func TestAnEnvironmentKeyServesItsEnvironmentAlone(t *testing.T) {
+	s := serveUsers(t)
+	h, other := beginHosted(t, s), beginHosted(t, s)
+	s.say(t, h.session, "hosted, please", h.api...)
+	id := h.claims(t, "?block_ms=500").text("id")
+	for _, c := range []struct {
+		method, path, body string
+		key                []string
+		code               int
+		want               string
+	}{
+		{"GET", h.queue + "/poll", "", other.key, 403, "another environment"},
+		{"POST", h.queue + "/" + id + "/ack", "", other.key, 403, "another environment"},
+		{"POST", other.queue + "/" + id + "/ack", "", other.key, 404, "work item"},
+		{"GET", "/sessions/" + h.session, "", other.key, 404, "session"},
+		{"GET", "/sessions/" + h.session + "/events", "", other.key, 404, "session"},
+		{"POST", "/sessions/" + h.session + "/events", h.result("sevt_c_x.1.0", "x"), other.key, 404, "session"},
+		{"POST", "/sessions/" + h.session + "/events", `{"events":[{"type":"user.message","content":[{"type":"text","text":"x"}]}]}`, h.key, 403, "events[0].type"},
+		{"DELETE", "/sessions/" + h.session, "", h.key, 403, "API key"},
+		{"GET", "/agents", "", h.key, 403, "API key"},
+		{"GET", "/environments", "", h.key, 403, "API key"},
+		{"GET", h.queue + "/poll", "", []string{"Authorization", "Bearer fl_none"}, 401, ""},
+		{"GET", h.queue + "/poll?block_ms=1000", "", h.key, 400, "block_ms"},
+		{"POST", h.queue + "/" + id + "/heartbeat", "", h.key, 400, "expected_last_heartbeat"},
+		{"POST", h.queue + "/work_none_1/ack", "", h.key, 404, "work_none_1"},
+		{"POST", h.queue + "/" + id, `{}`, h.api, 400, "metadata"},
+		{"POST", "/environments/" + h.environment, `{"config":{"type":"cloud"}}`, h.api, 400, "config.type"},
+		{"GET", "/environments/env_none/work/poll", "", h.api, 404, "environments/none"},
+		{"POST", "/sessions", fmt.Sprintf(`{"agent":%q,"environment_id":%q,"resources":[{"type":"file","file_id":"file_1"}]}`, h.agentID, h.environment), h.api, 400, "resources"},
+	} {
+		code, text := s.Call(t, c.method, base+c.path, c.body, c.key...)
+		if code != c.code || !strings.Contains(text, c.want) || !strings.Contains(text, `"type":"error"`) {
+			t.Errorf("%s %s: %d %s", c.method, c.path, code, text)
+		}
+	}
+	for _, path := range []string{"/v1/sessions", "/v1/keys", "/v1/environments"} { // nothing but the wire knows such keys
+		if code, text := s.Call(t, "GET", path, "", h.key...); code != http.StatusForbidden {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	if code, text := s.Call(t, "POST", "/v1/keys", `{"scopes":["work.write:none"]}`, h.api...); code != http.StatusBadRequest || !strings.Contains(text, "none") {
+		t.Errorf("a key for no environment: %d %s", code, text)
+	}
+}
+
+const workerSays = `It says 9007199254740993
+answered: ['bash']
+number.txt: 9007199254740993
+`
+
+func TestTheOfficialWorker(t *testing.T) {
+	prove.Only(t, "it starts an official worker")
+	s := serveUsers(t)
+	h := beginHosted(t, s)
+	script := strings.NewReplacer("ENVIRONMENT_KEY", h.secret, "ENVIRONMENT_ID", h.environment, "AGENT_ID", h.agentID).Replace(read(t, "worker.py"))
+	if got := s.program(t, have(t, python, "make bin/models/.stamp"), file(t, "worker.py", script)); got != workerSays {
+		t.Errorf("it prints\n%s", got)
+	}
+}
