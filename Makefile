@@ -46,6 +46,15 @@ bin/a2a/.stamp: deploy/tools/a2a/requirements.txt
 	python3 -m venv bin/a2a && bin/a2a/bin/pip install --quiet --requirement $< && touch $@
 bin/models/.stamp: deploy/tools/models/requirements.txt
 	python3 -m venv bin/models && bin/models/bin/pip install --quiet --requirement $< && touch $@
+deploy/tools/packages/node_modules/.stamp: deploy/tools/packages/package-lock.json
+	npm ci --prefix deploy/tools/packages --silent && touch $@
+# The npm package: checked, bundled with the types of gen/ts, and packed.
+bin/packages/npm/.stamp: deploy/tools/packages/node_modules/.stamp $(wildcard deploy/npm/* deploy/npm/src/*) $(shell find gen/ts -name '*.ts')
+	rm -rf bin/packages/npm && mkdir -p bin/packages/npm && cp -r deploy/npm/. LICENSE bin/packages/npm/ && cp -r gen/ts bin/packages/npm/gen
+	ln -s $(ROOT)/deploy/tools/packages/node_modules bin/packages/npm/node_modules
+	cd bin/packages/npm && node_modules/.bin/tsc && node_modules/.bin/rollup --silent --config && \
+	  node_modules/.bin/esbuild src/index.ts src/react.ts --bundle --format=esm --target=es2022 --outdir=dist --external:react --external:./index.js --log-level=error && \
+	  npm pack --silent && touch $(ROOT)/$@
 .protodeps/.stamp: gen/go.mod gen/go.sum gen/cmd/protodeps/main.go
 	rm -rf .protodeps && GOWORK=off go -C gen run ./cmd/protodeps $(ROOT)/.protodeps && touch $@
 
@@ -110,7 +119,7 @@ demo: fairlead need-bubblewrap ## Watch a coder turn repair a small program whos
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .protodeps $(INIT) $(RELAY) deploy/tools/es/node_modules deploy/tools/mcp/node_modules deploy/tools/models/node_modules deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules deploy/tools/a2a/node_modules
+	rm -rf bin .protodeps $(INIT) $(RELAY) deploy/tools/es/node_modules deploy/tools/mcp/node_modules deploy/tools/models/node_modules deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules deploy/tools/a2a/node_modules deploy/tools/packages/node_modules
 
 ## --- what the machine needs ---------------------------------------------------
 
@@ -135,6 +144,12 @@ CLIENTS := deploy/tools/mcp/node_modules bin/mcp deploy/tools/models/node_module
 .PHONY: clients
 clients: ## Install the official clients that tests run
 	@for c in $(CLIENTS); do $(MAKE) --no-print-directory $$c/.stamp || echo "$$c cannot be installed here: its tests are skipped" >&2; done
+
+# The client packages, by the folder in which they are built.
+PACKAGES := npm
+.PHONY: packages
+packages: ## Build the client packages for npm into bin/packages
+	@for p in $(PACKAGES); do $(MAKE) --no-print-directory bin/packages/$$p/.stamp || echo "bin/packages/$$p cannot be built here: its tests are skipped" >&2; done
 
 .PHONY: need-bubblewrap need-postgres
 need-bubblewrap:
@@ -169,7 +184,7 @@ test: bin/gotestsum $(INIT) $(RELAY) claude-code need-bubblewrap need-postgres #
 	$(call suite,-short)
 
 .PHONY: prove
-prove: bin/gotestsum $(INIT) $(RELAY) claude-code langgraph clients need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
+prove: bin/gotestsum $(INIT) $(RELAY) claude-code langgraph clients packages need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
 	$(call suite,-count=1)
 	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
 

@@ -38,10 +38,10 @@ func Main(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start"))
 }
 
-// beServer runs all services until it is killed: in dir, with a configuration, at an address.
+// beServer runs all services until it is killed: in dir, with a configuration, at addresses of HTTP and gRPC.
 func beServer(args []string) int {
-	dir, file, address := args[0], args[1], args[2]
-	h, err := open(context.Background(), dir, file, address, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	dir, file, address, rpc := args[0], args[1], args[2], args[3]
+	h, err := open(context.Background(), dir, file, address, rpc, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err == nil {
 		err = h.Run(context.Background(), func(_, at string) { fmt.Println(at) })
 	}
@@ -49,9 +49,9 @@ func beServer(args []string) int {
 	return 1
 }
 
-func open(ctx context.Context, dir, file, address string, log *slog.Logger) (*host.Host, error) {
+func open(ctx context.Context, dir, file, address, rpc string, log *slog.Logger) (*host.Host, error) {
 	conf := host.Defaults(dir)
-	args := []string{"--config=" + file, "--http=" + address, "--grpc="}
+	args := []string{"--config=" + file, "--http=" + address, "--grpc=" + rpc}
 	if err := config.Load(&conf, config.Options{Name: "wiretest", Prefix: "FAIRLEAD_", Args: args, Environ: []string{"A=b"}}); err != nil {
 		return nil, err
 	}
@@ -61,6 +61,7 @@ func open(ctx context.Context, dir, file, address string, log *slog.Logger) (*ho
 // Server is all services.
 type Server struct {
 	URL    string
+	GRPC   string // the address of gRPC
 	Client *http.Client
 	Keys   map[string]string // by user
 	dir    string
@@ -108,13 +109,13 @@ func Serve(t *testing.T, session map[string]any, users map[string]commonv1.Role)
 		mode = "required"
 	}
 	s := &Server{dir: needSandbox(t), Client: &http.Client{Transport: &http.Transport{}}, Keys: map[string]string{}}
-	h, err := open(t.Context(), s.dir, configure(t, mode, session), "127.0.0.1:0", slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+	h, err := open(t.Context(), s.dir, configure(t, mode, session), "127.0.0.1:0", "127.0.0.1:0", slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	address, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- h.Run(ctx, func(_, at string) { address <- at }) }()
+	addresses, ended := make(chan [2]string, 2), make(chan error, 1)
+	go func() { ended <- h.Run(ctx, func(face, at string) { addresses <- [2]string{face, at} }) }()
 	t.Cleanup(func() {
 		s.Client.CloseIdleConnections()
 		stop()
@@ -122,12 +123,18 @@ func Serve(t *testing.T, session map[string]any, users map[string]commonv1.Role)
 			t.Errorf("the services: %v", err)
 		}
 	})
-	select {
-	case at := <-address:
-		s.URL = "http://" + at
-	case err := <-ended:
-		ended <- nil
-		t.Fatalf("the services ended: %v", err)
+	for s.URL == "" || s.GRPC == "" {
+		select {
+		case at := <-addresses:
+			if at[0] == "http" {
+				s.URL = "http://" + at[1]
+			} else {
+				s.GRPC = at[1]
+			}
+		case err := <-ended:
+			ended <- nil
+			t.Fatalf("the services ended: %v", err)
+		}
 	}
 	if len(users) > 0 {
 		people := sessionv1.NewIdentityServiceClient(h.Peers)
@@ -162,7 +169,11 @@ func Spawn(t *testing.T, session map[string]any) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{dir: needSandbox(t), Client: &http.Client{Transport: &http.Transport{}}, URL: "http://" + address, config: configure(t, "open", session)}
+	rpc, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{GRPC: rpc, dir: needSandbox(t), Client: &http.Client{Transport: &http.Transport{}}, URL: "http://" + address, config: configure(t, "open", session)}
 	t.Cleanup(func() { s.Client.CloseIdleConnections(); s.Kill() })
 	s.Start(t)
 	return s
@@ -172,7 +183,7 @@ func Spawn(t *testing.T, session map[string]any) *Server {
 func (s *Server) Start(t *testing.T) {
 	t.Helper()
 	s.cmd = exec.Command(os.Args[0]) //nolint:gosec,noctx // it is this program; Kill ends it
-	s.cmd.Env = append(os.Environ(), child+"="+s.dir+" "+s.config+" "+strings.TrimPrefix(s.URL, "http://"))
+	s.cmd.Env = append(os.Environ(), child+"="+s.dir+" "+s.config+" "+strings.TrimPrefix(s.URL, "http://")+" "+s.GRPC)
 	var log strings.Builder
 	s.cmd.Stderr = &log
 	out, err := s.cmd.StdoutPipe()
