@@ -134,7 +134,7 @@ func TestWhoeverIsNotMeantSeesNothingOfAMount(t *testing.T) {
 			c.Env = []mount.Variable{{Name: "MINE", Value: "for ann", For: []string{"default/ann"}}, {Name: "MINE", Value: "for all"}}
 		})
 		ask := func(user string, names ...string) error {
-			_, err := c.workspaces.EnsureWorkspace(as(t.Context(), user), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: &sandboxv1.WorkspaceMounts{Names: names}})
+			_, err := c.workspaces.EnsureWorkspace(as(t.Context(), user), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: asking(names...)})
 			return err
 		}
 		if err := ask("ann", "wanted"); err != nil {

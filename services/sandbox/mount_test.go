@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
@@ -39,6 +40,15 @@ func sources(t *testing.T, names ...string) string {
 	return dir
 }
 
+// asking requests mounts as the operator shows them.
+func asking(names ...string) *sandboxv1.WorkspaceMounts {
+	r := &sandboxv1.WorkspaceMounts{}
+	for _, name := range names {
+		r.Mounts = append(r.Mounts, &commonv1.Mount{Name: name})
+	}
+	return r
+}
+
 func TestMountsAreWhereTheyBelong(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "books", "shared", "asked")
@@ -61,7 +71,7 @@ func TestMountsAreWhereTheyBelong(t *testing.T) {
 		if raw, err := os.ReadFile(dir + "/shared/new"); err != nil || string(raw) != "new\n" {
 			t.Errorf("on the host: %q, %v", raw, err)
 		}
-		_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: &sandboxv1.WorkspaceMounts{Names: []string{"asked"}}})
+		_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: asking("asked")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +91,7 @@ func TestARestoreTakesNoMountFromACommandThatRuns(t *testing.T) {
 		})
 		c.bash(t, "echo one >f")
 		before := c.snapshot(t, c.call())
-		_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: &sandboxv1.WorkspaceMounts{Names: []string{"asked"}}})
+		_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: asking("asked")})
 		if err != nil {
 			t.Fatal(err)
 		}

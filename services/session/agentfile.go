@@ -21,7 +21,7 @@ type environmentFile struct {
 	Description string              `key:"description" help:"what the environment is for, in a sentence"`
 	Network     []agent.NetworkRule `key:"network" help:"destinations that commands may reach; none: no network"`
 	Limits      agent.Limits        `key:"limits" help:"limits of the workspace and the commands"`
-	Mounts      []string            `key:"mounts" help:"mounts of the sandbox's operator, by name"`
+	Mounts      []agent.Mount       `key:"mounts" help:"mounts of the sandbox's operator"`
 	Variables   map[string]string   `key:"variables" help:"environment variables of commands"`
 	Setup       []string            `key:"setup" help:"shell commands that run once in a session's workspace, before its first call"`
 }

@@ -109,18 +109,19 @@ func TestASessionKeepsTheVersionOfItsAgent(t *testing.T) {
 func TestAFaultySpecIsRefusedWithItsFields(t *testing.T) {
 	f := start(t, hello)
 	f.createAgent(t.Context(), t, "fixer", fixer(3))
+	twice := named("books", "books")
 	f.peers.lack("Telepathy")
 	for want, change := range map[string]func(*sessionv1.AgentSpec){
 		"spec.model":                            func(s *sessionv1.AgentSpec) { s.Model = "nobody:model" },
 		"spec.tools":                            func(s *sessionv1.AgentSpec) { s.Tools = append(s.Tools, "Telepathy") },
 		"spec.network":                          func(s *sessionv1.AgentSpec) { s.Network = []*sessionv1.AgentNetworkRule{{Host: "a", Tls: "x"}} },
 		"spec.limits":                           func(s *sessionv1.AgentSpec) { s.Limits = &sessionv1.AgentLimits{MemoryBytes: -1} },
-		"spec.mounts":                           func(s *sessionv1.AgentSpec) { s.Mounts = []string{"/etc"} },
+		"spec.mounts":                           func(s *sessionv1.AgentSpec) { s.Mounts = twice },
 		"spec.repositories":                     func(s *sessionv1.AgentSpec) { s.Repositories = []*sessionv1.AgentRepository{{Url: "file:///etc"}} },
 		"spec.output_schema_json":               func(s *sessionv1.AgentSpec) { s.OutputSchemaJson = "{" },
 		"spec.verdict":                          func(s *sessionv1.AgentSpec) { s.Verdict = "maybe" },
 		"spec.checkpoints":                      func(s *sessionv1.AgentSpec) { s.Checkpoints = &sessionv1.AgentCheckpoints{Tools: []string{"*x"}} },
-		"spec.mounts, spec.verdict, spec.model": func(s *sessionv1.AgentSpec) { s.Model, s.Verdict, s.Mounts = "nobody:model", "maybe", []string{"/etc"} },
+		"spec.mounts, spec.verdict, spec.model": func(s *sessionv1.AgentSpec) { s.Model, s.Verdict, s.Mounts = "nobody:model", "maybe", twice },
 	} {
 		spec := fixer(3)
 		change(spec)

@@ -43,7 +43,7 @@ turns:
 func makers(c *session.Config) {
 	c.Agents["maker"] = agent.Spec{
 		Prompt: "Make agents.", Profile: "full", Tools: []string{"Bash", "Read", "create_agent", "edit_agent"}, Greeting: "Hello.",
-		Network: []agent.NetworkRule{{Host: "a.example.com"}}, Mounts: []string{"books"}, TurnLimits: agent.TurnLimits{MaxSteps: 7},
+		Network: []agent.NetworkRule{{Host: "a.example.com"}}, Mounts: []agent.Mount{{Name: "books"}}, TurnLimits: agent.TurnLimits{MaxSteps: 7},
 		Extensions: agent.Extensions{Permissions: agent.Permissions{Deny: []string{"Bash(rm *)"}}},
 	}
 }
@@ -80,7 +80,7 @@ func TestAnAgentMakesAgentsThatCanDoNoMoreThanItself(t *testing.T) {
 	if spec.Prompt != "Write notes." || spec.Description != "Writes notes." || spec.Profile != "full" || spec.Greeting != "" || spec.MaxSteps != 7 || one.Version.User != "olga" {
 		t.Errorf("%v", one)
 	}
-	if d := cmp.Diff([]string{"Read"}, spec.Tools) + cmp.Diff([]string{"books"}, spec.Mounts); d != "" || len(spec.Network) != 1 || spec.Network[0].Host != "a.example.com" {
+	if d := cmp.Diff([]string{"Read"}, spec.Tools) + cmp.Diff([]agent.Mount{{Name: "books"}}, spec.Mounts); d != "" || len(spec.Network) != 1 || spec.Network[0].Host != "a.example.com" {
 		t.Error(d, spec.Network)
 	}
 	if got := spec.Permissions.GetDeny(); !slices.Equal(got, []string{"Bash(rm *)"}) {

@@ -2,12 +2,12 @@ package session_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -44,7 +44,7 @@ func TestASessionHasTheSandboxOfItsEnvironment(t *testing.T) {
 	ctx := t.Context()
 	prod := &sessionv1.EnvironmentSpec{
 		Network: []*sessionv1.AgentNetworkRule{{Host: "prod.example.com"}}, Limits: &sessionv1.AgentLimits{Processes: 7},
-		Mounts: []string{"books"}, Variables: map[string]string{"STAGE": "prod", "REGION": "north"},
+		Mounts: []*commonv1.Mount{{Name: "books", Alias: "mnt/b"}}, Variables: map[string]string{"STAGE": "prod", "REGION": "north"},
 	}
 	f.environment(ctx, t, "prod", prod)
 	f.environment(ctx, t, "test", &sessionv1.EnvironmentSpec{Variables: map[string]string{"STAGE": "test"}})
@@ -73,7 +73,7 @@ func TestASessionHasTheSandboxOfItsEnvironment(t *testing.T) {
 	}
 	f.restart(t)
 	got := f.sandboxOf(ctx, t, inProd)
-	if rules := got.Network.Rules; len(rules) != 1 || rules[0].Host != "prod.example.com" || got.Limits.Processes != 7 || !slices.Equal(got.Mounts.Names, []string{"books"}) ||
+	if rules := got.Network.Rules; len(rules) != 1 || rules[0].Host != "prod.example.com" || got.Limits.Processes != 7 || len(got.Mounts.Mounts) != 1 || got.Mounts.Mounts[0].GetName() != "books" || got.Mounts.Mounts[0].GetAlias() != "mnt/b" ||
 		got.Environment.Variables["STAGE"] != "prod" || got.Environment.Variables["REGION"] != "mine" {
 		t.Errorf("in prod the sandbox is asked for %v", got)
 	}
@@ -92,7 +92,7 @@ func TestAnEnvironmentMayBeRefused(t *testing.T) {
 	for field, spec := range map[string]*sessionv1.EnvironmentSpec{
 		"spec.network":   {Network: []*sessionv1.AgentNetworkRule{{}}},
 		"spec.limits":    {Limits: &sessionv1.AgentLimits{MemoryBytes: -1}},
-		"spec.mounts":    {Mounts: []string{"/etc"}},
+		"spec.mounts":    {Mounts: []*commonv1.Mount{{Name: "books"}, {Name: "books"}}},
 		"spec.variables": {Variables: map[string]string{"PATH": "x"}},
 
 		"spec.metadata_json": {MetadataJson: "{"},

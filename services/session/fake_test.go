@@ -229,7 +229,11 @@ func (p *peers) EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspac
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wanted = append(p.wanted, r)
-	if slices.Contains(r.GetMounts().GetNames(), p.unknown) {
+	i := slices.IndexFunc(r.GetMounts().GetMounts(), func(m *commonv1.Mount) bool { return m.GetName() == p.unknown })
+	if i >= 0 && r.GetMounts().GetMounts()[i].GetOptional() {
+		return &sandboxv1.EnsureWorkspaceResponse{Created: true, MissingMounts: []string{p.unknown}}, nil
+	}
+	if i >= 0 {
 		return nil, apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_MOUNT_NOT_FOUND, "there is no such mount: "+p.unknown)
 	}
 	if e := r.GetEnvironment(); e != nil {

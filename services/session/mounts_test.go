@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/testing/protocmp"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -17,17 +19,31 @@ import (
 )
 
 func withMounts(c *session.Config) {
-	c.Agents["tester"] = agent.Spec{Profile: "full", Tools: []string{"Read"}, Mounts: []string{"tools", "books"}}
+	c.Agents["tester"] = agent.Spec{Profile: "full", Tools: []string{"Read"}, Mounts: []agent.Mount{{Name: "tools"}, {Name: "books"}}}
+}
+
+// named requests mounts as the operator shows them.
+func named(names ...string) []*commonv1.Mount {
+	var all []*commonv1.Mount
+	for _, name := range names {
+		all = append(all, &commonv1.Mount{Name: name})
+	}
+	return all
+}
+
+// equal reports whether requests are for mounts of these names.
+func equal(all []*commonv1.Mount, names ...string) bool {
+	return cmp.Equal(named(names...), all, protocmp.Transform())
 }
 
 // mounting makes a session that asks for mounts of its own.
 func (f *fixture) mounting(ctx context.Context, t *testing.T, names ...string) string {
 	t.Helper()
-	resp, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Mounts: names}})
+	resp, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Mounts: named(names...)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(resp.Session.Mounts, names) {
+	if !equal(resp.Session.Mounts, names...) {
 		t.Errorf("the session has the mounts %v, want %v", resp.Session.Mounts, names)
 	}
 	return resp.Session.Name
@@ -46,7 +62,7 @@ func (f *fixture) wantMounts(t *testing.T, session string, want ...string) {
 		if r.Mounts == nil {
 			t.Errorf("%s leaves the mounts as they are", r.GetCall().GetCallId())
 		}
-		if d := cmp.Diff(want, r.GetMounts().GetNames()); d != "" {
+		if d := cmp.Diff(named(want...), r.GetMounts().GetMounts(), protocmp.Transform()); d != "" {
 			t.Errorf("%s asks for (-want +got) %s", r.GetCall().GetCallId(), d)
 		}
 	}
@@ -68,7 +84,7 @@ func TestWhoeverMakesAWorkspaceAsksForTheMountsOfTheAgentAndTheSession(t *testin
 	f.turn(ctx, t, plain, "one")
 	f.wantMounts(t, plain, "books", "tools")
 	shown, err := f.agents.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: "agents/tester"})
-	if err != nil || !slices.Equal(shown.GetAgent().GetMounts(), []string{"tools", "books"}) {
+	if err != nil || !equal(shown.GetAgent().GetMounts(), "tools", "books") {
 		t.Errorf("the agent shows %v, %v", shown.GetAgent().GetMounts(), err)
 	}
 }
@@ -94,7 +110,7 @@ func TestWhatIsMadeOfASessionAsksForItsMounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, made := range []*sessionv1.Session{fork.Session, imported} {
-		if !slices.Equal(made.Mounts, []string{"drafts"}) {
+		if !equal(made.Mounts, "drafts") {
 			t.Errorf("%s has the mounts %v", made.Name, made.Mounts)
 		}
 		f.turn(ctx, t, made.Name, "two")
@@ -112,19 +128,51 @@ func TestATurnSaysWhichMountItMayNotHave(t *testing.T) {
 	}
 }
 
-func TestNamesThatNoMountCanHaveAreRefused(t *testing.T) {
+// An optional mount that is missing is a warning, once.
+func TestASessionGoesOnWithoutAnOptionalMount(t *testing.T) {
+	f := start(t, reading, withMounts)
+	ctx := t.Context()
+	f.peers.unknown = "secrets"
+	resp, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Mounts: []*commonv1.Mount{{Name: "secrets", Optional: true}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings := 0
+	for _, text := range []string{"one", "two"} {
+		events := f.turn(ctx, t, resp.Session.Name, text)
+		if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+			t.Errorf("turn %s ended %v", text, end)
+		}
+		for _, e := range events {
+			if w := e.GetWarning(); w.GetReason() == "MOUNT_MISSING" && strings.Contains(w.GetMessage(), "The mount secrets does not exist") {
+				warnings++
+			}
+		}
+	}
+	if warnings != 1 {
+		t.Errorf("there are %d warnings", warnings)
+	}
+}
+
+func TestRequestsThatNoMountCanAnswerAreRefused(t *testing.T) {
 	f := start(t, hello)
 	many := make([]string, 33)
 	for i := range many {
 		many[i] = "m" + string(rune('a'+i%26)) + string(rune('a'+i/26))
 	}
-	for name, mounts := range map[string][]string{
-		"one with a slash": {"../books"}, "an empty one": {""}, "one in capitals": {"Books"}, "one twice": {"books", "books"}, "more than there may be": many,
+	for name, x := range map[string]struct {
+		field  string
+		mounts []*commonv1.Mount
+	}{
+		"one with a slash": {"session.mounts[0].name", named("../books")}, "an empty one": {"session.mounts[0].name", named("")}, "one in capitals": {"session.mounts[0].name", named("Books")},
+		"one twice": {"session.mounts", named("books", "books")}, "more than there may be": {"session.mounts", named(many...)},
+		"a path upwards": {"session.mounts[0].path", []*commonv1.Mount{{Name: "books", Path: "a/../.."}}}, "an alias elsewhere": {"session.mounts[0].alias", []*commonv1.Mount{{Name: "books", Alias: "uploads"}}},
+		"one alias for two": {"session.mounts", []*commonv1.Mount{{Name: "a", Alias: "mnt/x"}, {Name: "b", Alias: "mnt/x"}}}, "another mode": {"session.mounts[0].mode", []*commonv1.Mount{{Name: "a", Mode: "rwx"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := f.CreateSession(t.Context(), &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Mounts: mounts}})
-			if apierr.Code(err) != codes.InvalidArgument {
-				t.Errorf("got %v", err)
+			_, err := f.CreateSession(t.Context(), &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Mounts: x.mounts}})
+			if apierr.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), x.field+":") {
+				t.Errorf("got %v, want a fault of %s", err, x.field)
 			}
 		})
 	}

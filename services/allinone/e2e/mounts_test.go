@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,7 +36,7 @@ func (s *system) withMounts(t *testing.T, agent, mounts string) string {
 		Name   string
 		Mounts json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(r.body), &answer); err != nil || r.code != http.StatusOK || string(answer.Mounts) != mounts {
+	if err := json.Unmarshal([]byte(r.body), &answer); err != nil || r.code != http.StatusOK || compact(t, answer.Mounts) != mounts {
 		t.Fatalf("create a session: %d %s", r.code, r.body)
 	}
 	return answer.Name
@@ -50,7 +52,7 @@ func TestASessionSeesTheMountsThatItOrItsAgentAsksFor(t *testing.T) {
 			drafts := mountSource(t, dir, "drafts")
 			s := start(t, options{
 				four:   four,
-				agents: "  reader: {profile: full, tools: [Bash, Read], mounts: [books]}\n  plain: {profile: full, tools: [Bash, Read]}\n",
+				agents: "  reader: {profile: full, tools: [Bash, Read], mounts: [{name: books}]}\n  plain: {profile: full, tools: [Bash, Read]}\n",
 				sandbox: fmt.Sprintf(`
 mounts:
   - {name: books, source: %q, alias: books, on-request: true}
@@ -58,8 +60,8 @@ mounts:
   - {name: secrets, source: %q, alias: mnt/secrets, for: [default/another], on-request: true}
 `, mountSource(t, dir, "books"), drafts, mountSource(t, dir, "secrets")),
 			})
-			session := s.withMounts(t, "reader", `["drafts"]`)
-			for _, name := range []string{session, s.withMounts(t, "plain", `["books","drafts"]`)} {
+			session := s.withMounts(t, "reader", `[{"name":"drafts"}]`)
+			for _, name := range []string{session, s.withMounts(t, "plain", `[{"name":"books"},{"name":"drafts"}]`)} {
 				frames := s.turn(t, name, "use the mounts")
 				last(t, frames, "COMPLETE")
 				got := strings.Join(results(frames), "\n")
@@ -81,13 +83,91 @@ mounts:
 				t.Errorf("a session that does not ask: %s", got)
 			}
 			for _, name := range []string{"secrets", "nowhere"} { // one is for another user: both are answered the same
-				end := last(t, s.turn(t, s.withMounts(t, "plain", `["`+name+`"]`), "use the mounts"), "FAILED")
+				end := last(t, s.turn(t, s.withMounts(t, "plain", `[{"name":"`+name+`"}]`), "use the mounts"), "FAILED")
 				if !strings.Contains(end.data, "there is no such mount: "+name) {
 					t.Errorf("a turn with the mount %s ended %s", name, end.data)
 				}
 			}
 		})
 	}
+}
+
+// TestASessionNarrowsItsMounts has a session and an environment that ask for less than the operator gives, and for
+// more.
+func TestASessionNarrowsItsMounts(t *testing.T) {
+	for _, four := range []bool{false, true} {
+		t.Run(map[bool]string{false: "all in one", true: "four processes"}[four], func(t *testing.T) {
+			t.Parallel()
+			dir := sandboxDir(t)
+			books := mountSource(t, dir, "books")
+			june := filepath.Join(books, "2026", "june")
+			if err := errors.Join(os.MkdirAll(june, 0o755), os.WriteFile(filepath.Join(june, "file"), []byte("from june\n"), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			s := start(t, options{
+				four:   four,
+				agents: "  plain: {profile: full, tools: [Bash, Read]}\n",
+				sandbox: fmt.Sprintf(`
+mounts:
+  - {name: books, source: %q, alias: books, on-request: true}
+  - {name: drafts, source: %q, alias: mnt/drafts, mode: rw, on-request: true}
+`, books, mountSource(t, dir, "drafts")),
+			})
+			const narrow = `[{"name":"books","path":"2026/june","alias":"mnt/reading/june"},{"name":"drafts","mode":"ro"},{"name":"nowhere","optional":true}]`
+			if r := s.call(t, http.MethodPost, "/v1/environments?environment_id=reading", `{"mounts":`+narrow+`}`); r.code != http.StatusOK {
+				t.Fatalf("create an environment: %d %s", r.code, r.body)
+			}
+			r := s.call(t, http.MethodPost, "/v1/sessions", `{"agent":"plain","environment":"reading"}`)
+			var inEnvironment struct{ Name string }
+			if err := json.Unmarshal([]byte(r.body), &inEnvironment); err != nil || r.code != http.StatusOK {
+				t.Fatalf("create a session: %d %s", r.code, r.body)
+			}
+			for _, name := range []string{s.withMounts(t, "plain", narrow), inEnvironment.Name} {
+				frames := s.turn(t, name, "use a part of the mounts")
+				last(t, frames, "COMPLETE")
+				got := strings.Join(results(frames), "\n")
+				for _, want := range []string{"from june\n", "drafts\nreading\n", "'books': No such file", "'mnt/drafts/x': Read-only file system", "1\tfrom june"} {
+					if !strings.Contains(got, want) {
+						t.Errorf("%s: %q is not in what the model reads: %s", name, want, got)
+					}
+				}
+				if !slices.ContainsFunc(frames, func(f frame) bool {
+					return f.event == "warning" && f.field("warning", "reason") == "MOUNT_MISSING" && strings.Contains(f.data, "The mount nowhere")
+				}) {
+					t.Errorf("%s: no warning names the missing mount", name)
+				}
+			}
+			for asked, want := range map[string]string{
+				`[{"name":"books","mode":"rw"}]`:                            "books is read-only",
+				`[{"name":"books","path":"2027"}]`:                          "there is no such mount: books has no folder",
+				`[{"name":"books","alias":"mnt/drafts"},{"name":"drafts"}]`: "overlaps mnt/drafts",
+			} {
+				if end := last(t, s.turn(t, s.withMounts(t, "plain", asked), "use a part of the mounts"), "FAILED"); !strings.Contains(end.data, want) {
+					t.Errorf("a turn with the mounts %s ended %s", asked, end.data)
+				}
+			}
+			for asked, field := range map[string]string{
+				`[{"name":"books","path":"../drafts"}]`:                                "session.mounts[0].path",
+				`[{"name":"books","alias":"uploads"}]`:                                 "session.mounts[0].alias",
+				`[{"name":"books","alias":"mnt/x"},{"name":"drafts","alias":"mnt/x"}]`: "session.mounts",
+				`[{"name":"books","mode":"x"}]`:                                        "session.mounts[0].mode",
+			} {
+				if r := s.call(t, http.MethodPost, "/v1/sessions", `{"agent":"plain","mounts":`+asked+`}`); r.code != http.StatusBadRequest || !strings.Contains(r.body, `"`+field+`"`) {
+					t.Errorf("%s: %d %s", asked, r.code, r.body)
+				}
+			}
+		})
+	}
+}
+
+// compact returns JSON without white space, which answers of the gateway have at random.
+func compact(t *testing.T, raw json.RawMessage) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Compact(&out, raw); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 // TestWhatAUserStoresStaysUntilItIsDeleted has sessions share their user's storage, and

@@ -44,7 +44,7 @@ func TestAModelUsesTheOfficialServers(t *testing.T) {
 	s := start(t, options{
 		scenario: filepath.Join("testdata", "official.yaml"),
 		sandbox:  fmt.Sprintf("mounts:\n  - {name: servers, source: %q, alias: mnt/mcp, on-request: true}\n", officialServers(t)),
-		agents: "  clerk:\n    profile: full\n    tools: [Read]\n    mounts: [servers]\n    mcp-servers:\n" +
+		agents: "  clerk:\n    profile: full\n    tools: [Read]\n    mounts: [{name: servers}]\n    mcp-servers:\n" +
 			"      everything: {command: node, args: [" + at + "server-everything/dist/index.js], required: true}\n" +
 			"      files: {command: node, args: [" + at + "server-filesystem/dist/index.js, /workspace], required: true}\n",
 	})

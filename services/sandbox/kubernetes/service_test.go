@@ -103,7 +103,11 @@ func (c *client) call() *commonv1.CallRef {
 // ensure makes the workspace, with mounts on request.
 func (c *client) ensure(t *testing.T, mounts ...string) {
 	t.Helper()
-	_, err := sandboxv1.NewWorkspaceServiceClient(c.conn).EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: &sandboxv1.WorkspaceMounts{Names: mounts}})
+	asked := &sandboxv1.WorkspaceMounts{}
+	for _, name := range mounts {
+		asked.Mounts = append(asked.Mounts, &commonv1.Mount{Name: name})
+	}
+	_, err := sandboxv1.NewWorkspaceServiceClient(c.conn).EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), Mounts: asked})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -50,13 +51,31 @@ func (o environmentOutput) print(w io.Writer, e *sessionv1.Environment) error {
 	}
 	rows := [][]string{
 		{"environment", bare(e.GetName())}, {"version", version32(e.GetVersion())}, {"description", e.GetSpec().GetDescription()},
-		{"network", strings.Join(hosts, " ")}, {"limits", limitsText(e.GetSpec().GetLimits())}, {"mounts", strings.Join(e.GetSpec().GetMounts(), " ")},
+		{"network", strings.Join(hosts, " ")}, {"limits", limitsText(e.GetSpec().GetLimits())}, {"mounts", mountsText(e.GetSpec().GetMounts())},
 		{"variables", strings.Join(slices.Sorted(maps.Keys(e.GetSpec().GetVariables())), " ")}, {"archived", stamp(e.GetArchiveTime())},
 	}
 	for _, command := range e.GetSpec().GetSetup() {
 		rows = append(rows, []string{"setup", command})
 	}
 	return whole(w, rows)
+}
+
+// mountsText lists mounts, each with what its request says.
+func mountsText(mounts []*commonv1.Mount) string {
+	all := make([]string, 0, len(mounts))
+	for _, m := range mounts {
+		text := m.GetName()
+		for _, x := range []struct{ key, value string }{{"path", m.GetPath()}, {"alias", m.GetAlias()}, {"mode", m.GetMode()}} {
+			if x.value != "" {
+				text += " " + x.key + "=" + x.value
+			}
+		}
+		if m.GetOptional() {
+			text += " optional"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
 }
 
 // limitsText lists limits with the keys of a file.

@@ -39,7 +39,9 @@ func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
 	has(run(0, "environments", "update", "prod", "-f", file("variables: {STAGE: live}\n")), "version      2")
 	has(run(1, "environments", "update", "prod", "-f", file("variables: {STAGE: x}\n"), "--expected", "1"), "The newest version of environments/prod is 2, not 1")
 	has(run(0, "environments", "get", "prod", "--json"), `"STAGE":"live"`)
-	has(run(1, "environments", "create", "odd", "-f", file("mounts: [/etc]\n")), "mounts")
+	has(run(1, "environments", "create", "odd", "-f", file("mounts: [{name: /etc}]\n")), "mounts")
+	has(run(0, "environments", "create", "library", "-f", file("mounts: [{name: books, path: 2026/june, alias: mnt/june, mode: ro, optional: true}, {name: drafts}]\n")),
+		"books path=2026/june alias=mnt/june mode=ro optional, drafts")
 	has(run(2, "environments", "create", "odd", "-f", file("netwerk: []\n")), "netwerk")
 	has(run(0, "environments", "archive", "prod"), "archived")
 	if out := run(0, "environments", "list"); strings.Contains(out, "prod") {

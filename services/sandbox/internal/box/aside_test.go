@@ -9,7 +9,7 @@ import (
 // coverMount is a cover that all users have, over a folder of the workspace.
 type coverMount struct{ source string }
 
-func (m coverMount) For(string, string, []string) ([]Mount, error) {
+func (m coverMount) For(string, string, []Ask) ([]Mount, error) {
 	return []Mount{{Name: "mnt", Source: m.source, Alias: "mnt", Cover: true}}, nil
 }
 func (coverMount) Environment(string, string) ([]string, error) { return nil, nil }

@@ -26,6 +26,7 @@ var (
 	ErrTerminalsTaken   = errors.New("other commands use all allowed terminals")
 	ErrIsolation        = errors.New("a part of the isolation could not be applied")
 	ErrNoMount          = errors.New("there is no such mount")
+	ErrMountRefused     = errors.New("the mount cannot be shown as requested")
 	ErrNoTree           = errors.New("the node does not have the tree")
 	ErrTrees            = errors.New("this node cannot show trees")
 	ErrMountPoint       = errors.New("the place belongs to a mount")

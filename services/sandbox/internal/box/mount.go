@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -117,10 +118,11 @@ func (m Mount) Options(o Owner) bind.Options {
 
 // Mounts decides which mounts a user's commands get.
 type Mounts interface {
-	// For returns the mounts of a user's commands: the common ones, the user's, and those asked for by
-	// name. It returns ErrNoMount if a name does not exist or is not for this user. An empty user gets the
-	// common ones.
-	For(tenant, user string, asked []string) ([]Mount, error)
+	// For returns the mounts of a user's commands: the common ones, the user's, and those asked for. It
+	// returns ErrNoMount if one does not exist or is not for this user, and leaves it out if it is optional.
+	// It returns ErrMountRefused for more than the operator gives, and for the place of another mount. An
+	// empty user gets the common ones.
+	For(tenant, user string, asked []Ask) ([]Mount, error)
 	// Environment returns the operator's variables for the environment of a user's commands, as KEY=value.
 	Environment(tenant, user string) ([]string, error)
 	// Private reports whether some users of a tenant have mounts whose existence is hidden from others.
@@ -174,9 +176,9 @@ func (w *Workspace) Points(user string) (map[string]bool, error) {
 	return points, nil
 }
 
-// mountsFor is mounts with the names asked for. If prepare is set, it makes the folders that mounts lie
+// mountsFor is mounts with the requests. If prepare is set, it makes the folders that mounts lie
 // over. Otherwise it leaves out mounts whose folder is missing, except covers, which need none.
-func (ws *workspace) mountsFor(user string, asked []string, prepare bool) ([]Mount, error) {
+func (ws *workspace) mountsFor(user string, asked []Ask, prepare bool) ([]Mount, error) {
 	var all []Mount
 	if ws.node.o.Mounts != nil {
 		var err error
@@ -304,16 +306,24 @@ func (w *Workspace) Mounts(user string) ([]Mount, error) {
 	if w.s.workspace.meta == nil {
 		return nil, ErrNoWorkspace
 	}
-	var may []string // mounts requested for another user are left out
-	for _, name := range w.s.workspace.meta.Asked {
-		if _, err := w.s.workspace.mountsFor(user, []string{name}, false); err == nil {
-			may = append(may, name)
-		} else if !errors.Is(err, ErrNoMount) {
+	ws := w.s.workspace
+	all, err := ws.mountsFor(user, ws.meta.Asked, false)
+	if err == nil || !refused(err) {
+		return all, err
+	}
+	var may []Ask // mounts requested for another user are left out
+	for _, ask := range ws.meta.Asked {
+		if _, err := ws.mountsFor(user, append(slices.Clone(may), ask), false); err == nil {
+			may = append(may, ask)
+		} else if !refused(err) {
 			return nil, err
 		}
 	}
-	return w.s.workspace.mountsFor(user, may, false)
+	return ws.mountsFor(user, may, false)
 }
+
+// refused reports whether a user may not have a mount as requested.
+func refused(err error) bool { return errors.Is(err, ErrNoMount) || errors.Is(err, ErrMountRefused) }
 
 // ReserveMount refuses a change that would exceed a mount's limits, and a file above the limit of a file.
 func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {

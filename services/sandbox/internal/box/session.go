@@ -22,7 +22,7 @@ type meta struct {
 	Import  string           `json:"import,omitempty"`  // the call that made it by Import
 	Sealed  bool             `json:"sealed,omitempty"`  // nothing may change it, because it is about to be moved
 	Network string           `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
-	Asked   []string         `json:"mounts,omitempty"`  // the names of the requested mounts
+	Asked   []Ask            `json:"asked,omitempty"`   // the requested mounts, by name
 	Trees   []Tree           `json:"trees,omitempty"`   // its read-only trees, by name
 	// Environment is a user's variables for the environment of commands.
 	Environment Environment `json:"environment,omitzero"`

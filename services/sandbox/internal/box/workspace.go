@@ -53,8 +53,8 @@ type Want struct {
 	Network *string
 	// Limits lowers the operator's limits.
 	Limits *Lower
-	// Mounts names its mounts besides those that it gets by default.
-	Mounts *[]string
+	// Mounts are its requests for mounts.
+	Mounts *[]Ask
 	// Trees are its read-only trees, sorted by name. A tree that the node lacks is ErrNoTree.
 	Trees *[]Tree
 	// Environment is the acting user's variables for the environment of commands.

@@ -96,15 +96,23 @@ type rule struct {
 }
 
 // For implements box.Mounts.
-func (s *Set) For(tenant, user string, asked []string) ([]box.Mount, error) {
+func (s *Set) For(tenant, user string, asked []box.Ask) ([]box.Mount, error) {
 	if s.o.Hidden {
 		return nil, s.checkAsked(asked, nil, user)
 	}
 	all := make([]box.Mount, 0, len(s.rules)+2)
 	all = append(all, s.workflows(tenant))
 	for _, r := range s.rules {
-		if r.audience.includes(tenant, user) && (!r.onRequest || slices.Contains(asked, r.Name)) {
-			all = append(all, r.Mount)
+		ask, is := find(asked, r.Name)
+		if !r.audience.includes(tenant, user) || r.onRequest && !is {
+			continue
+		}
+		m, err := s.show(r.Mount, ask)
+		switch {
+		case err == nil:
+			all = append(all, m)
+		case !ask.Optional || !errors.Is(err, box.ErrNoMount):
+			return nil, err
 		}
 	}
 	if err := s.checkAsked(asked, all, user); err != nil {
@@ -117,18 +125,11 @@ func (s *Set) For(tenant, user string, asked []string) ([]box.Mount, error) {
 	if storage != nil {
 		all = append(all, *storage)
 	}
+	if err := checkOverlap(asked, all); err != nil {
+		return nil, err
+	}
 	covers, err := s.covers(all)
 	return append(covers, all...), err
-}
-
-// checkAsked returns an error for a requested name that does not exist.
-func (s *Set) checkAsked(asked []string, all []box.Mount, user string) error {
-	for _, name := range asked {
-		if !slices.ContainsFunc(all, func(m box.Mount) bool { return m.Name == name }) && !s.isStorage(name, user) {
-			return fmt.Errorf("%w: %s", box.ErrNoMount, name)
-		}
-	}
-	return nil
 }
 
 // Offer is a mount as shown to a user who may have it.

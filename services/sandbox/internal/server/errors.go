@@ -59,6 +59,7 @@ var rules = []rule{
 	{diskspace.ErrFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_DISK_FULL},
 	{box.ErrIsolation, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_ISOLATION_FAILED},
 	{box.ErrNoMount, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_MOUNT_NOT_FOUND},
+	{box.ErrMountRefused, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_MOUNT_REFUSED},
 	{box.ErrNoTree, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_TREE_NOT_FOUND},
 	{box.ErrTrees, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_TREES_UNAVAILABLE},
 	{tree.ErrFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TREES_FULL},

@@ -14,11 +14,11 @@ import (
 // mounts checks the mounts and variables that a request sets.
 func (s *Server) mounts(c box.Call, r *sandboxv1.EnsureWorkspaceRequest) (w box.Want, err error) {
 	if r.GetMounts() != nil {
-		names := slices.Sorted(slices.Values(r.GetMounts().GetNames()))
-		if _, err := s.info.Mounts.For(c.Tenant, c.User, names); err != nil {
+		asked := asks(r.GetMounts())
+		if _, err := s.info.Mounts.For(c.Tenant, c.User, asked); err != nil {
 			return w, err
 		}
-		w.Mounts = &names
+		w.Mounts = &asked
 	}
 	if r.GetTrees() != nil {
 		all := make([]box.Tree, 0, len(r.GetTrees().GetTrees()))
@@ -38,6 +38,35 @@ func (s *Server) mounts(c box.Call, r *sandboxv1.EnsureWorkspaceRequest) (w box.
 		}
 	}
 	return w, nil
+}
+
+// asks returns the requested mounts by name.
+func asks(r *sandboxv1.WorkspaceMounts) []box.Ask {
+	all := make([]box.Ask, 0, len(r.GetMounts()))
+	for _, m := range r.GetMounts() {
+		all = append(all, box.Ask{Name: m.GetName(), Path: m.GetPath(), Alias: m.GetAlias(), Mode: m.GetMode(), Optional: m.GetOptional()})
+	}
+	slices.SortFunc(all, func(a, b box.Ask) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// missing returns the names of the optional mounts that the user's commands do not get.
+func (s *Server) missing(c box.Call, r *sandboxv1.WorkspaceMounts) ([]string, error) {
+	asked := slices.DeleteFunc(asks(r), func(a box.Ask) bool { return !a.Optional })
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	all, err := s.info.Mounts.For(c.Tenant, c.User, asks(r))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, a := range asked {
+		if !slices.ContainsFunc(all, func(m box.Mount) bool { return m.Name == a.Name && !m.Cover }) {
+			names = append(names, a.Name)
+		}
+	}
+	return names, nil
 }
 
 func (s *workspaceServer) DeleteUserStorage(ctx context.Context, _ *sandboxv1.DeleteUserStorageRequest) (*sandboxv1.DeleteUserStorageResponse, error) {

@@ -31,10 +31,14 @@ func (s *workspaceServer) EnsureWorkspace(ctx context.Context, r *sandboxv1.Ensu
 	if err != nil {
 		return nil, status(err)
 	}
+	missing, err := s.missing(c, r.GetMounts())
+	if err != nil {
+		return nil, status(err)
+	}
 	if r.GetWarm() {
 		s.node.Warm(ctx, c)
 	}
-	return &sandboxv1.EnsureWorkspaceResponse{Created: got.Created, Node: s.info.Node, WorkspaceGeneration: got.Generation}, nil
+	return &sandboxv1.EnsureWorkspaceResponse{Created: got.Created, Node: s.info.Node, WorkspaceGeneration: got.Generation, MissingMounts: missing}, nil
 }
 
 // want returns the requested configuration of a workspace.

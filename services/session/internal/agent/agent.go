@@ -43,7 +43,7 @@ type Spec struct {
 	Network []NetworkRule `key:"network" json:"network,omitempty" help:"destinations that the agent's commands may reach, within the limits of the sandbox's operator; none: no network"`
 	Limits  Limits        `key:"limits" json:"limits,omitzero" help:"limits of the agent's workspace and commands, below the limits of the sandbox's operator"`
 
-	Mounts []string `key:"mounts" json:"mounts,omitempty" help:"the mounts of the sandbox's operator that sessions request by name, besides the mounts that every session gets"`
+	Mounts []Mount `key:"mounts" json:"mounts,omitempty" help:"the mounts of the sandbox's operator that sessions request, besides the mounts that every session gets"`
 
 	Environment string `key:"environment" json:"environment,omitempty" help:"the environment of sessions that name none, as environments/NAME; each tenant needs one of that name"`
 	// Pinned is the environment of a session; an agent has none.
@@ -240,7 +240,7 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Name: a.Name(), Revision: a.Revision, Version: a.Version, Description: a.Spec.Description, Model: model,
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: schema,
-		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),
+		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: mountsProto(a.Spec.Mounts), Repositories: a.Spec.repositoriesProto(),
 		Environment: a.Spec.Environment, Skills: a.Spec.Skills, Models: a.Spec.Models, Parameters: a.Spec.Parameters,
 		Permissions: a.Spec.Permissions.Proto(), MetadataJson: a.Spec.MetadataJSON,
 	}

@@ -21,7 +21,7 @@ type Environment struct {
 	Description string            `json:"description,omitempty"`
 	Network     []NetworkRule     `json:"network,omitempty"`
 	Limits      Limits            `json:"limits,omitzero"`
-	Mounts      []string          `json:"mounts,omitempty"`
+	Mounts      []Mount           `json:"mounts,omitempty"`
 	Variables   map[string]string `json:"variables,omitempty"`
 	Setup       []string          `json:"setup,omitempty"` // commands that run once in a session's workspace
 	// MetadataJSON is kept for those who made the environment.

@@ -11,7 +11,7 @@ func FromProto(p *sessionv1.AgentSpec) Spec {
 	s := Spec{
 		Description: p.GetDescription(), Model: p.GetModel(), Environment: p.GetEnvironment(), Models: p.GetModels(), Parameters: p.GetParameters(), Prompt: p.GetPrompt(), Tools: p.GetTools(), Profile: p.GetProfile(),
 		Greeting: p.GetGreeting(), Verdict: p.GetVerdict(), OutputSchema: config.JSON(p.GetOutputSchemaJson()), PreCompaction: p.GetPreCompaction(),
-		Limits: limitsFrom(p.GetLimits()), Mounts: p.GetMounts(),
+		Limits: limitsFrom(p.GetLimits()), Mounts: mountsFrom(p.GetMounts()),
 		TurnLimits: TurnLimits{MaxSteps: int(p.GetMaxSteps()), MaxWallTime: p.GetMaxWallTime().AsDuration(), MaxOutputTokens: p.GetMaxOutputTokens()},
 	}
 	if c := p.GetCheckpoints(); c != nil {
@@ -39,7 +39,7 @@ func (s Spec) ToProto() *sessionv1.AgentSpec {
 	p := &sessionv1.AgentSpec{
 		Description: s.Description, Model: s.Model, Environment: s.Environment, Models: s.Models, Parameters: s.Parameters, Prompt: s.Prompt, Tools: s.Tools, Profile: s.Profile,
 		Greeting: s.Greeting, Verdict: s.Verdict, OutputSchemaJson: string(s.OutputSchema), PreCompaction: s.PreCompaction,
-		Limits: s.limitsProto(), Mounts: s.Mounts, Subagents: s.subagentsProto(),
+		Limits: s.limitsProto(), Mounts: mountsProto(s.Mounts), Subagents: s.subagentsProto(),
 		MaxSteps: int32(s.MaxSteps), MaxWallTime: optionalDuration(s.MaxWallTime), MaxOutputTokens: s.MaxOutputTokens,
 	}
 	if s.Checkpoints != nil {

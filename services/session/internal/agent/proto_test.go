@@ -17,7 +17,7 @@ func full() Spec {
 		Verdict: "tool", OutputSchema: `{"type":"object"}`, PreCompaction: "ls", Checkpoints: []string{"Read"},
 		Network: []NetworkRule{{Name: "n", Host: "a.com", Ports: []int32{1}, Methods: []string{"GET"}, Paths: []string{"/**"}, TLS: "pass", Credential: "c"}},
 		Limits:  Limits{1, 2, 3, 4, 5, 6, 7, 8, 9, time.Second, time.Minute},
-		Mounts:  []string{"m"}, Repositories: []Repository{{"https://a/b", "main", "b", 1, "none", "turn_end"}},
+		Mounts:  []Mount{{Name: "m", Path: "p", Alias: "mnt/m", Mode: "ro", Optional: true}}, Repositories: []Repository{{"https://a/b", "main", "b", 1, "none", "turn_end"}},
 		TurnLimits: TurnLimits{MaxSteps: 1, MaxWallTime: time.Second, MaxOutputTokens: 2},
 		Extensions: Extensions{MetadataJSON: `{"a":1}`, Runtime: "claude-code", ClaudeCode: ClaudeCode{PresetPrompt: true}, Permissions: Permissions{[]string{"a"}, []string{"b"}, []string{"c"}, []string{"d"}, []string{"e"}, []string{"f"}, []string{"g"}}, Subagents: []Subagent{{Name: "r", Description: "d", Prompt: "p", Tools: []string{"Read"}, Model: "a:d", MaxSteps: 3}, {Name: "o", Agent: "agents/other"}}, MCPServers: mcp.Servers{
 			"wiki": {
@@ -62,7 +62,7 @@ func TestAFaultNamesItsField(t *testing.T) {
 		"checkpoints":        func(s *Spec) { s.Checkpoints = []string{"a*b"} },
 		"network":            func(s *Spec) { s.Network[0].Host = "" },
 		"limits":             func(s *Spec) { s.Limits.Memory = -1 },
-		"mounts":             func(s *Spec) { s.Mounts = []string{"../etc"} },
+		"mounts":             func(s *Spec) { s.Mounts = []Mount{{Name: "../etc"}} },
 		"repositories":       func(s *Spec) { s.Repositories[0].URL = "git@host" },
 		"mcp_servers":        func(s *Spec) { s.MCPServers["a__b"] = mcp.Server{Command: "x"} },
 		"subagents":          func(s *Spec) { s.Subagents[0].Tools = []string{"Bash"} },

@@ -16,7 +16,7 @@ func TestWhatAnAgentMayNotHaveMeant(t *testing.T) {
 		"no tools for its limits":          {Spec{Profile: "own", Limits: Limits{Memory: 1 << 30}}, "has limits"},
 		"no tools for its network":         {Spec{Profile: "own", Network: []NetworkRule{{Host: "a"}}}, "has a network"},
 		"no tools for its repositories":    {Spec{Profile: "own", Repositories: []Repository{{}}}, "has repositories"},
-		"no tools for its mounts":          {Spec{Profile: "own", Mounts: []string{"a"}}, "has mounts"},
+		"no tools for its mounts":          {Spec{Profile: "own", Mounts: []Mount{{Name: "a"}}}, "has mounts"},
 		"checkpoints before no tool of it": {Spec{Profile: "own", Tools: []string{"Write"}, Checkpoints: []string{"Wrte", "Write", "Edt"}}, `checkpoints: "Wrte"|checkpoints: "Edt"`},
 	} {
 		got := Agent{Spec: tt.spec}.Warnings()

@@ -57,9 +57,8 @@ func (s *Sandbox) Capabilities(ctx context.Context, name string) (*sandboxv1.Get
 }
 
 // EnsureWorkspace makes the session's workspace unless it exists.
-func (s *Sandbox) EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) error {
-	_, err := s.workspaces.EnsureWorkspace(to(ctx, r.GetCall()), r)
-	return err
+func (s *Sandbox) EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
+	return s.workspaces.EnsureWorkspace(to(ctx, r.GetCall()), r)
 }
 
 // FenceWorkspace makes the sandbox refuse lower epochs than the call's.

@@ -125,7 +125,7 @@ type Peers struct {
 // Sandbox is the part of the sandbox service that the server needs.
 type Sandbox interface {
 	Capabilities(ctx context.Context, node string) (*sandboxv1.GetCapabilitiesResponse, error)
-	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) error
+	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error)
 	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 	ImportWorkspace(ctx context.Context, call *commonv1.CallRef, write func(io.Writer) error) (made bool, err error)
 	AddRepository(ctx context.Context, call *commonv1.CallRef, directory, branch string) (*sandboxv1.Repository, error)

@@ -18,16 +18,24 @@ import (
 
 // Sandbox is what Ensure needs of the sandbox service.
 type Sandbox interface {
-	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) error
+	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error)
 	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 }
 
+// Missing is what a workspace goes on without.
+type Missing struct {
+	Skills []agent.Skill // those that were deleted
+	Mounts []string      // the optional ones that the acting user does not get
+}
+
 // Ensure makes a workspace of a tenant with skills, and with the relay of its runtime. It gives the node those that
-// it lacks. A skill that was deleted is left out, and returned.
-func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills []agent.Skill, r *sandboxv1.EnsureWorkspaceRequest) (gone []agent.Skill, _ error) {
-	err := to.EnsureWorkspace(ctx, r)
+// it lacks. A skill that was deleted is left out.
+func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills []agent.Skill, r *sandboxv1.EnsureWorkspaceRequest) (Missing, error) {
+	var missing Missing
+	made, err := to.EnsureWorkspace(ctx, r)
 	if !errors.Is(err, remote.ErrNoTree) || len(r.GetTrees().GetTrees()) == 0 {
-		return nil, err
+		missing.Mounts = made.GetMissingMounts()
+		return missing, err
 	}
 	there := &sandboxv1.WorkspaceTrees{}
 	for _, t := range r.GetTrees().GetTrees() {
@@ -36,25 +44,27 @@ func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills 
 		}
 		relay, err := relaytree.Get()
 		if err != nil {
-			return nil, status.Error(codes.FailedPrecondition, err.Error())
+			return missing, status.Error(codes.FailedPrecondition, err.Error())
 		}
 		if err := to.PutTree(ctx, r.GetCall().GetNode(), relay.Digest, bytes.NewReader(relay.Archive)); err != nil {
-			return nil, fmt.Errorf("put the relay of the runtime on the sandbox node: %w", err)
+			return missing, fmt.Errorf("put the relay of the runtime on the sandbox node: %w", err)
 		}
 		there.Trees = append(there.Trees, t)
 	}
 	for _, s := range skills {
 		switch err := l.give(ctx, to, r.GetCall().GetNode(), tenant, s); {
 		case errors.Is(err, ErrGone):
-			gone = append(gone, s)
+			missing.Skills = append(missing.Skills, s)
 		case err != nil:
-			return nil, err
+			return missing, err
 		default:
 			there.Trees = append(there.Trees, &sandboxv1.WorkspaceTree{Name: s.Name, Digest: s.Digest})
 		}
 	}
 	r.Trees = there
-	return gone, to.EnsureWorkspace(ctx, r)
+	made, err = to.EnsureWorkspace(ctx, r)
+	missing.Mounts = made.GetMissingMounts()
+	return missing, err
 }
 
 // give puts a skill on a node.

@@ -16,7 +16,7 @@ type Import struct {
 	AgentVersion                int32 // 0: the agent is of the configuration
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
-	Mounts                      []string          // requested besides its agent's
+	Mounts                      []*commonv1.Mount // requested besides its agent's
 	MetadataJSON                string
 	Permissions                 *commonv1.PermissionRules // nil: they do not narrow its agent's
 	TurnOptions                 *sessionv1.TurnOptions

@@ -22,7 +22,7 @@ type MCPServer struct {
 
 // Extensions are what a session brings of its own.
 type Extensions struct {
-	Mounts     []string // requested besides its agent's
+	Mounts     []*commonv1.Mount // requested besides its agent's
 	MCPServers []*commonv1.McpServer
 	Skills     []string // its agent's as well, with the versions that it keeps to
 	// Permissions narrow its agent's; nil: they do not.

@@ -145,6 +145,9 @@ const (
 	ErrorReason_ERROR_REASON_TREES_UNAVAILABLE ErrorReason = 61
 	// The node has no room for another tree.
 	ErrorReason_ERROR_REASON_TREES_FULL ErrorReason = 62
+	// The request for a mount is for more than the operator gives, or for the place of
+	// another mount.
+	ErrorReason_ERROR_REASON_MOUNT_REFUSED ErrorReason = 63
 )
 
 // Enum value maps for ErrorReason.
@@ -206,6 +209,7 @@ var (
 		60: "ERROR_REASON_TREE_NOT_FOUND",
 		61: "ERROR_REASON_TREES_UNAVAILABLE",
 		62: "ERROR_REASON_TREES_FULL",
+		63: "ERROR_REASON_MOUNT_REFUSED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -264,6 +268,7 @@ var (
 		"ERROR_REASON_TREE_NOT_FOUND":       60,
 		"ERROR_REASON_TREES_UNAVAILABLE":    61,
 		"ERROR_REASON_TREES_FULL":           62,
+		"ERROR_REASON_MOUNT_REFUSED":        63,
 	}
 )
 
@@ -298,7 +303,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xd7\x0e\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xf7\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -356,7 +361,8 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x15ERROR_REASON_NOT_TEXT\x107\x12\x1f\n" +
 	"\x1bERROR_REASON_TREE_NOT_FOUND\x10<\x12\"\n" +
 	"\x1eERROR_REASON_TREES_UNAVAILABLE\x10=\x12\x1b\n" +
-	"\x17ERROR_REASON_TREES_FULL\x10>BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x17ERROR_REASON_TREES_FULL\x10>\x12\x1e\n" +
+	"\x1aERROR_REASON_MOUNT_REFUSED\x10?BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

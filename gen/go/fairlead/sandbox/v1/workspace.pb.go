@@ -174,7 +174,9 @@ type EnsureWorkspaceRequest struct {
 	Warm bool `protobuf:"varint,12,opt,name=warm,proto3" json:"warm,omitempty"`
 	// Which mounts commands get from now on, besides those that every user or the
 	// acting user gets unasked. Not set changes nothing. One that does not exist, or
-	// is not for the acting user, is NOT_FOUND with reason MOUNT_NOT_FOUND.
+	// is not for the acting user, is NOT_FOUND with reason MOUNT_NOT_FOUND, unless it is
+	// optional. One that asks for more than the operator gives, or for the place of
+	// another mount, is INVALID_ARGUMENT with reason MOUNT_REFUSED.
 	Mounts *WorkspaceMounts `protobuf:"bytes,6,opt,name=mounts,proto3" json:"mounts,omitempty"`
 	// Which read-only trees commands see beside the workspace from now on. Not set
 	// changes nothing. One that the node does not have is FAILED_PRECONDITION with
@@ -421,11 +423,11 @@ func (x *WorkspaceLimits) GetMaxTimeout() *durationpb.Duration {
 	return nil
 }
 
-// WorkspaceMounts names mounts of the operator's.
+// WorkspaceMounts are the mounts of the operator's that a session asks for.
 type WorkspaceMounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Their names.
-	Names         []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	// The mounts.
+	Mounts        []*v1.Mount `protobuf:"bytes,2,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -460,9 +462,9 @@ func (*WorkspaceMounts) Descriptor() ([]byte, []int) {
 	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *WorkspaceMounts) GetNames() []string {
+func (x *WorkspaceMounts) GetMounts() []*v1.Mount {
 	if x != nil {
-		return x.Names
+		return x.Mounts
 	}
 	return nil
 }
@@ -778,8 +780,10 @@ type EnsureWorkspaceResponse struct {
 	Node string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
 	// The generation of its place on that node.
 	WorkspaceGeneration int64 `protobuf:"varint,3,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The names of the optional mounts that the acting user's commands do not get.
+	MissingMounts []string `protobuf:"bytes,4,rep,name=missing_mounts,json=missingMounts,proto3" json:"missing_mounts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EnsureWorkspaceResponse) Reset() {
@@ -831,6 +835,13 @@ func (x *EnsureWorkspaceResponse) GetWorkspaceGeneration() int64 {
 		return x.WorkspaceGeneration
 	}
 	return 0
+}
+
+func (x *EnsureWorkspaceResponse) GetMissingMounts() []string {
+	if x != nil {
+		return x.MissingMounts
+	}
+	return nil
 }
 
 // FenceWorkspaceRequest names the session and its new epoch.
@@ -1972,7 +1983,7 @@ var File_fairlead_sandbox_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\n" +
-	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\x8f\x05\n" +
+	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1efairlead/common/v1/mount.proto\x1a\x1egoogle/protobuf/duration.proto\"\x8f\x05\n" +
 	"\x16EnsureWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12m\n" +
 	"\n" +
@@ -2005,9 +2016,11 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\atimeout\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\atimeout\x12D\n" +
 	"\vmax_timeout\x18\v \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\n" +
-	"maxTimeout\";\n" +
-	"\x0fWorkspaceMounts\x12(\n" +
-	"\x05names\x18\x01 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10@\x18\x01\"\x06r\x04\x10\x01(@R\x05names\"\xa1\x01\n" +
+	"maxTimeout\"\x90\x02\n" +
+	"\x0fWorkspaceMounts\x12\xf6\x01\n" +
+	"\x06mounts\x18\x02 \x03(\v2\x19.fairlead.common.v1.MountB\xc2\x01\xbaH\xbe\x01\xba\x01K\n" +
+	"\fmounts.names\x12\x1dtwo mounts have the same name\x1a\x1cthis.map(m, m.name).unique()\xba\x01h\n" +
+	"\x0emounts.aliases\x12\x1etwo mounts have the same alias\x1a6this.filter(m, m.alias != '').map(m, m.alias).unique()\x92\x01\x02\x10@R\x06mountsJ\x04\b\x01\x10\x02\"\xa1\x01\n" +
 	"\x0eWorkspaceTrees\x12\x8e\x01\n" +
 	"\x05trees\x18\x01 \x03(\v2\".fairlead.sandbox.v1.WorkspaceTreeBT\xbaHQ\xba\x01I\n" +
 	"\vtrees.names\x12\x1ctwo trees have the same name\x1a\x1cthis.map(t, t.name).unique()\x92\x01\x02\x10@R\x05trees\"\x7f\n" +
@@ -2031,11 +2044,12 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x03tls\x18\x06 \x01(\x0e2\x1f.fairlead.sandbox.v1.NetworkTlsB\b\xbaH\x05\x82\x01\x02\x10\x01R\x03tls\x12(\n" +
 	"\n" +
 	"credential\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\n" +
-	"credential\"z\n" +
+	"credential\"\xa1\x01\n" +
 	"\x17EnsureWorkspaceResponse\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\bR\acreated\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x121\n" +
-	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\"P\n" +
+	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\x12%\n" +
+	"\x0emissing_mounts\x18\x04 \x03(\tR\rmissingMounts\"P\n" +
 	"\x15FenceWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x18\n" +
 	"\x16FenceWorkspaceResponse\"O\n" +
@@ -2178,6 +2192,7 @@ var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
 	nil,                               // 33: fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
 	(*v1.CallRef)(nil),                // 34: fairlead.common.v1.CallRef
 	(*durationpb.Duration)(nil),       // 35: google.protobuf.Duration
+	(*v1.Mount)(nil),                  // 36: fairlead.common.v1.Mount
 }
 var file_fairlead_sandbox_v1_workspace_proto_depIdxs = []int32{
 	34, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
@@ -2189,44 +2204,45 @@ var file_fairlead_sandbox_v1_workspace_proto_depIdxs = []int32{
 	7,  // 6: fairlead.sandbox.v1.EnsureWorkspaceRequest.environment:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment
 	35, // 7: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
 	35, // 8: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
-	6,  // 9: fairlead.sandbox.v1.WorkspaceTrees.trees:type_name -> fairlead.sandbox.v1.WorkspaceTree
-	33, // 10: fairlead.sandbox.v1.WorkspaceEnvironment.variables:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
-	9,  // 11: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
-	0,  // 12: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
-	34, // 13: fairlead.sandbox.v1.FenceWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	34, // 14: fairlead.sandbox.v1.SealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	34, // 15: fairlead.sandbox.v1.UnsealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	23, // 16: fairlead.sandbox.v1.GetCapabilitiesResponse.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMount
-	1,  // 17: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	27, // 18: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
-	34, // 19: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
-	1,  // 20: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	30, // 21: fairlead.sandbox.v1.PutTreeRequest.open:type_name -> fairlead.sandbox.v1.PutTreeOpen
-	2,  // 22: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
-	11, // 23: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:input_type -> fairlead.sandbox.v1.FenceWorkspaceRequest
-	13, // 24: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:input_type -> fairlead.sandbox.v1.SealWorkspaceRequest
-	15, // 25: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:input_type -> fairlead.sandbox.v1.UnsealWorkspaceRequest
-	17, // 26: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
-	24, // 27: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
-	26, // 28: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
-	29, // 29: fairlead.sandbox.v1.WorkspaceService.PutTree:input_type -> fairlead.sandbox.v1.PutTreeRequest
-	19, // 30: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:input_type -> fairlead.sandbox.v1.DeleteUserStorageRequest
-	21, // 31: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
-	10, // 32: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
-	12, // 33: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:output_type -> fairlead.sandbox.v1.FenceWorkspaceResponse
-	14, // 34: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:output_type -> fairlead.sandbox.v1.SealWorkspaceResponse
-	16, // 35: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:output_type -> fairlead.sandbox.v1.UnsealWorkspaceResponse
-	18, // 36: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
-	25, // 37: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
-	28, // 38: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
-	31, // 39: fairlead.sandbox.v1.WorkspaceService.PutTree:output_type -> fairlead.sandbox.v1.PutTreeResponse
-	20, // 40: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:output_type -> fairlead.sandbox.v1.DeleteUserStorageResponse
-	22, // 41: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
-	32, // [32:42] is the sub-list for method output_type
-	22, // [22:32] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	36, // 9: fairlead.sandbox.v1.WorkspaceMounts.mounts:type_name -> fairlead.common.v1.Mount
+	6,  // 10: fairlead.sandbox.v1.WorkspaceTrees.trees:type_name -> fairlead.sandbox.v1.WorkspaceTree
+	33, // 11: fairlead.sandbox.v1.WorkspaceEnvironment.variables:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
+	9,  // 12: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
+	0,  // 13: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
+	34, // 14: fairlead.sandbox.v1.FenceWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	34, // 15: fairlead.sandbox.v1.SealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	34, // 16: fairlead.sandbox.v1.UnsealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	23, // 17: fairlead.sandbox.v1.GetCapabilitiesResponse.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMount
+	1,  // 18: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	27, // 19: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
+	34, // 20: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
+	1,  // 21: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	30, // 22: fairlead.sandbox.v1.PutTreeRequest.open:type_name -> fairlead.sandbox.v1.PutTreeOpen
+	2,  // 23: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
+	11, // 24: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:input_type -> fairlead.sandbox.v1.FenceWorkspaceRequest
+	13, // 25: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:input_type -> fairlead.sandbox.v1.SealWorkspaceRequest
+	15, // 26: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:input_type -> fairlead.sandbox.v1.UnsealWorkspaceRequest
+	17, // 27: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
+	24, // 28: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
+	26, // 29: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
+	29, // 30: fairlead.sandbox.v1.WorkspaceService.PutTree:input_type -> fairlead.sandbox.v1.PutTreeRequest
+	19, // 31: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:input_type -> fairlead.sandbox.v1.DeleteUserStorageRequest
+	21, // 32: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
+	10, // 33: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
+	12, // 34: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:output_type -> fairlead.sandbox.v1.FenceWorkspaceResponse
+	14, // 35: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:output_type -> fairlead.sandbox.v1.SealWorkspaceResponse
+	16, // 36: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:output_type -> fairlead.sandbox.v1.UnsealWorkspaceResponse
+	18, // 37: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
+	25, // 38: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
+	28, // 39: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
+	31, // 40: fairlead.sandbox.v1.WorkspaceService.PutTree:output_type -> fairlead.sandbox.v1.PutTreeResponse
+	20, // 41: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:output_type -> fairlead.sandbox.v1.DeleteUserStorageResponse
+	22, // 42: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
+	33, // [33:43] is the sub-list for method output_type
+	23, // [23:33] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_workspace_proto_init() }

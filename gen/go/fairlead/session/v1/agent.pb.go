@@ -60,11 +60,11 @@ type Agent struct {
 	// limits of the sandbox's operator. Above them the agent's turns have no workspace
 	// and say why.
 	Limits *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
-	// The mounts of the sandbox's operator that sessions of the agent ask for, by name,
-	// besides those that every user or the acting user gets unasked. If one does not
-	// exist, or is not for the acting user, the agent's turns have no workspace and
-	// say why.
-	Mounts []string `protobuf:"bytes,13,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	// The mounts of the sandbox's operator that sessions of the agent ask for, besides
+	// those that every user or the acting user gets unasked. If one does not exist, is
+	// not for the acting user or asks for too much, the agent's turns have no workspace
+	// and say why.
+	Mounts []*v1.Mount `protobuf:"bytes,13,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// The Git repositories that a session of the agent begins with.
 	Repositories []*AgentRepository `protobuf:"bytes,16,rep,name=repositories,proto3" json:"repositories,omitempty"`
 	// The tools before whose calls a step makes a checkpoint. `*` stands for every
@@ -211,7 +211,7 @@ func (x *Agent) GetLimits() *AgentLimits {
 	return nil
 }
 
-func (x *Agent) GetMounts() []string {
+func (x *Agent) GetMounts() []*v1.Mount {
 	if x != nil {
 		return x.Mounts
 	}
@@ -434,8 +434,8 @@ type AgentSpec struct {
 	Network []*AgentNetworkRule `protobuf:"bytes,11,rep,name=network,proto3" json:"network,omitempty"`
 	// What bounds the workspace and the commands, below the sandbox's operator's limits.
 	Limits *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
-	// Mounts of the sandbox's operator that sessions of the agent ask for, by name.
-	Mounts []string `protobuf:"bytes,13,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	// Mounts of the sandbox's operator that sessions of the agent ask for.
+	Mounts []*v1.Mount `protobuf:"bytes,13,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// The Git repositories that a session of the agent begins with.
 	Repositories []*AgentRepository `protobuf:"bytes,14,rep,name=repositories,proto3" json:"repositories,omitempty"`
 	// The most model calls of a turn; 0: the server's default.
@@ -590,7 +590,7 @@ func (x *AgentSpec) GetLimits() *AgentLimits {
 	return nil
 }
 
-func (x *AgentSpec) GetMounts() []string {
+func (x *AgentSpec) GetMounts() []*v1.Mount {
 	if x != nil {
 		return x.Mounts
 	}
@@ -1237,7 +1237,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\b\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1efairlead/common/v1/mount.proto\x1a#fairlead/common/v1/permission.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa6\b\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -1250,8 +1250,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\averdict\x18\t \x01(\tR\averdict\x12,\n" +
 	"\x12output_schema_json\x18\x12 \x01(\tR\x10outputSchemaJson\x12?\n" +
 	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleR\anetwork\x128\n" +
-	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12\x16\n" +
-	"\x06mounts\x18\r \x03(\tR\x06mounts\x12H\n" +
+	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x121\n" +
+	"\x06mounts\x18\r \x03(\v2\x19.fairlead.common.v1.MountR\x06mounts\x12H\n" +
 	"\frepositories\x18\x10 \x03(\v2$.fairlead.session.v1.AgentRepositoryR\frepositories\x12 \n" +
 	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints\x12\x18\n" +
 	"\aversion\x18\x13 \x01(\x05R\aversion\x12\x16\n" +
@@ -1279,7 +1279,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xec\v\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\x87\f\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
 	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
@@ -1293,8 +1293,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\vcheckpoints\x18\n" +
 	" \x01(\v2%.fairlead.session.v1.AgentCheckpointsR\vcheckpoints\x12J\n" +
 	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\anetwork\x128\n" +
-	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12 \n" +
-	"\x06mounts\x18\r \x03(\tB\b\xbaH\x05\x92\x01\x02\x10 R\x06mounts\x12R\n" +
+	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12;\n" +
+	"\x06mounts\x18\r \x03(\v2\x19.fairlead.common.v1.MountB\b\xbaH\x05\x92\x01\x02\x10 R\x06mounts\x12R\n" +
 	"\frepositories\x18\x0e \x03(\v2$.fairlead.session.v1.AgentRepositoryB\b\xbaH\x05\x92\x01\x02\x10 R\frepositories\x12'\n" +
 	"\tmax_steps\x18\x0f \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\x90N(\x00R\bmaxSteps\x12G\n" +
@@ -1387,37 +1387,40 @@ var file_fairlead_session_v1_agent_proto_goTypes = []any{
 	(*AgentLimits)(nil),           // 6: fairlead.session.v1.AgentLimits
 	(*AgentRepository)(nil),       // 7: fairlead.session.v1.AgentRepository
 	(*AgentNetworkRule)(nil),      // 8: fairlead.session.v1.AgentNetworkRule
-	(*v1.PermissionRules)(nil),    // 9: fairlead.common.v1.PermissionRules
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
-	(*v1.McpServer)(nil),          // 12: fairlead.common.v1.McpServer
+	(*v1.Mount)(nil),              // 9: fairlead.common.v1.Mount
+	(*v1.PermissionRules)(nil),    // 10: fairlead.common.v1.PermissionRules
+	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(*v1.McpServer)(nil),          // 13: fairlead.common.v1.McpServer
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
 	8,  // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
 	6,  // 1: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
-	7,  // 2: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
-	9,  // 3: fairlead.session.v1.Agent.permissions:type_name -> fairlead.common.v1.PermissionRules
-	10, // 4: fairlead.session.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
-	10, // 5: fairlead.session.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
-	10, // 6: fairlead.session.v1.Agent.archive_time:type_name -> google.protobuf.Timestamp
-	2,  // 7: fairlead.session.v1.AgentVersion.spec:type_name -> fairlead.session.v1.AgentSpec
-	10, // 8: fairlead.session.v1.AgentVersion.create_time:type_name -> google.protobuf.Timestamp
-	5,  // 9: fairlead.session.v1.AgentSpec.checkpoints:type_name -> fairlead.session.v1.AgentCheckpoints
-	8,  // 10: fairlead.session.v1.AgentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
-	6,  // 11: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
-	7,  // 12: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
-	11, // 13: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
-	12, // 14: fairlead.session.v1.AgentSpec.mcp_servers:type_name -> fairlead.common.v1.McpServer
-	9,  // 15: fairlead.session.v1.AgentSpec.permissions:type_name -> fairlead.common.v1.PermissionRules
-	4,  // 16: fairlead.session.v1.AgentSpec.subagents:type_name -> fairlead.session.v1.Subagent
-	3,  // 17: fairlead.session.v1.AgentSpec.claude_code:type_name -> fairlead.session.v1.ClaudeCodeOptions
-	11, // 18: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
-	11, // 19: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	9,  // 2: fairlead.session.v1.Agent.mounts:type_name -> fairlead.common.v1.Mount
+	7,  // 3: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
+	10, // 4: fairlead.session.v1.Agent.permissions:type_name -> fairlead.common.v1.PermissionRules
+	11, // 5: fairlead.session.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
+	11, // 6: fairlead.session.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
+	11, // 7: fairlead.session.v1.Agent.archive_time:type_name -> google.protobuf.Timestamp
+	2,  // 8: fairlead.session.v1.AgentVersion.spec:type_name -> fairlead.session.v1.AgentSpec
+	11, // 9: fairlead.session.v1.AgentVersion.create_time:type_name -> google.protobuf.Timestamp
+	5,  // 10: fairlead.session.v1.AgentSpec.checkpoints:type_name -> fairlead.session.v1.AgentCheckpoints
+	8,  // 11: fairlead.session.v1.AgentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	6,  // 12: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
+	9,  // 13: fairlead.session.v1.AgentSpec.mounts:type_name -> fairlead.common.v1.Mount
+	7,  // 14: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
+	12, // 15: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
+	13, // 16: fairlead.session.v1.AgentSpec.mcp_servers:type_name -> fairlead.common.v1.McpServer
+	10, // 17: fairlead.session.v1.AgentSpec.permissions:type_name -> fairlead.common.v1.PermissionRules
+	4,  // 18: fairlead.session.v1.AgentSpec.subagents:type_name -> fairlead.session.v1.Subagent
+	3,  // 19: fairlead.session.v1.AgentSpec.claude_code:type_name -> fairlead.session.v1.ClaudeCodeOptions
+	12, // 20: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
+	12, // 21: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }

@@ -8,7 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
-	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	v1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -126,8 +126,8 @@ type EnvironmentSpec struct {
 	Network []*AgentNetworkRule `protobuf:"bytes,2,rep,name=network,proto3" json:"network,omitempty"`
 	// What bounds the workspace and the commands.
 	Limits *AgentLimits `protobuf:"bytes,3,opt,name=limits,proto3" json:"limits,omitempty"`
-	// Mounts of the sandbox's operator, by name.
-	Mounts []string `protobuf:"bytes,4,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	// Mounts of the sandbox's operator.
+	Mounts []*v1.Mount `protobuf:"bytes,4,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// Environment variables of commands. The variables of the acting user come before
 	// them. Operators can read them: they are no place for secrets.
 	Variables map[string]string `protobuf:"bytes,5,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -192,7 +192,7 @@ func (x *EnvironmentSpec) GetLimits() *AgentLimits {
 	return nil
 }
 
-func (x *EnvironmentSpec) GetMounts() []string {
+func (x *EnvironmentSpec) GetMounts() []*v1.Mount {
 	if x != nil {
 		return x.Mounts
 	}
@@ -775,7 +775,7 @@ var File_fairlead_session_v1_environment_service_proto protoreflect.FileDescript
 
 const file_fairlead_session_v1_environment_service_proto_rawDesc = "" +
 	"\n" +
-	"-fairlead/session/v1/environment_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1ffairlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\x03\n" +
+	"-fairlead/session/v1/environment_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1efairlead/common/v1/mount.proto\x1a\x1ffairlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\x03\n" +
 	"\vEnvironment\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x05R\aversion\x128\n" +
@@ -785,12 +785,12 @@ const file_fairlead_session_v1_environment_service_proto_rawDesc = "" +
 	"\vupdate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12=\n" +
 	"\farchive_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime:T\xeaAQ\n" +
-	"\x18fairlead.dev/Environment\x12\x1aenvironments/{environment}*\fenvironments2\venvironment\"\xdb\x03\n" +
+	"\x18fairlead.dev/Environment\x12\x1aenvironments/{environment}*\fenvironments2\venvironment\"\xf6\x03\n" +
 	"\x0fEnvironmentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12J\n" +
 	"\anetwork\x18\x02 \x03(\v2%.fairlead.session.v1.AgentNetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\anetwork\x128\n" +
-	"\x06limits\x18\x03 \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12 \n" +
-	"\x06mounts\x18\x04 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10 R\x06mounts\x12\\\n" +
+	"\x06limits\x18\x03 \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12;\n" +
+	"\x06mounts\x18\x04 \x03(\v2\x19.fairlead.common.v1.MountB\b\xbaH\x05\x92\x01\x02\x10 R\x06mounts\x12\\\n" +
 	"\tvariables\x18\x05 \x03(\v23.fairlead.session.v1.EnvironmentSpec.VariablesEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01R\tvariables\x12(\n" +
 	"\x05setup\x18\x06 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10\x10\"\br\x06\x10\x01(\x80\x80\x01R\x05setup\x12.\n" +
 	"\rmetadata_json\x18\a \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04R\fmetadataJson\x1a<\n" +
@@ -868,6 +868,7 @@ var file_fairlead_session_v1_environment_service_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),      // 13: google.protobuf.Timestamp
 	(*AgentNetworkRule)(nil),           // 14: fairlead.session.v1.AgentNetworkRule
 	(*AgentLimits)(nil),                // 15: fairlead.session.v1.AgentLimits
+	(*v1.Mount)(nil),                   // 16: fairlead.common.v1.Mount
 }
 var file_fairlead_session_v1_environment_service_proto_depIdxs = []int32{
 	1,  // 0: fairlead.session.v1.Environment.spec:type_name -> fairlead.session.v1.EnvironmentSpec
@@ -876,29 +877,30 @@ var file_fairlead_session_v1_environment_service_proto_depIdxs = []int32{
 	13, // 3: fairlead.session.v1.Environment.archive_time:type_name -> google.protobuf.Timestamp
 	14, // 4: fairlead.session.v1.EnvironmentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
 	15, // 5: fairlead.session.v1.EnvironmentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
-	12, // 6: fairlead.session.v1.EnvironmentSpec.variables:type_name -> fairlead.session.v1.EnvironmentSpec.VariablesEntry
-	1,  // 7: fairlead.session.v1.CreateEnvironmentRequest.spec:type_name -> fairlead.session.v1.EnvironmentSpec
-	0,  // 8: fairlead.session.v1.CreateEnvironmentResponse.environment:type_name -> fairlead.session.v1.Environment
-	1,  // 9: fairlead.session.v1.UpdateEnvironmentRequest.spec:type_name -> fairlead.session.v1.EnvironmentSpec
-	0,  // 10: fairlead.session.v1.UpdateEnvironmentResponse.environment:type_name -> fairlead.session.v1.Environment
-	0,  // 11: fairlead.session.v1.ArchiveEnvironmentResponse.environment:type_name -> fairlead.session.v1.Environment
-	0,  // 12: fairlead.session.v1.GetEnvironmentResponse.environment:type_name -> fairlead.session.v1.Environment
-	0,  // 13: fairlead.session.v1.ListEnvironmentsResponse.environments:type_name -> fairlead.session.v1.Environment
-	2,  // 14: fairlead.session.v1.EnvironmentService.CreateEnvironment:input_type -> fairlead.session.v1.CreateEnvironmentRequest
-	4,  // 15: fairlead.session.v1.EnvironmentService.UpdateEnvironment:input_type -> fairlead.session.v1.UpdateEnvironmentRequest
-	6,  // 16: fairlead.session.v1.EnvironmentService.ArchiveEnvironment:input_type -> fairlead.session.v1.ArchiveEnvironmentRequest
-	8,  // 17: fairlead.session.v1.EnvironmentService.GetEnvironment:input_type -> fairlead.session.v1.GetEnvironmentRequest
-	10, // 18: fairlead.session.v1.EnvironmentService.ListEnvironments:input_type -> fairlead.session.v1.ListEnvironmentsRequest
-	3,  // 19: fairlead.session.v1.EnvironmentService.CreateEnvironment:output_type -> fairlead.session.v1.CreateEnvironmentResponse
-	5,  // 20: fairlead.session.v1.EnvironmentService.UpdateEnvironment:output_type -> fairlead.session.v1.UpdateEnvironmentResponse
-	7,  // 21: fairlead.session.v1.EnvironmentService.ArchiveEnvironment:output_type -> fairlead.session.v1.ArchiveEnvironmentResponse
-	9,  // 22: fairlead.session.v1.EnvironmentService.GetEnvironment:output_type -> fairlead.session.v1.GetEnvironmentResponse
-	11, // 23: fairlead.session.v1.EnvironmentService.ListEnvironments:output_type -> fairlead.session.v1.ListEnvironmentsResponse
-	19, // [19:24] is the sub-list for method output_type
-	14, // [14:19] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	16, // 6: fairlead.session.v1.EnvironmentSpec.mounts:type_name -> fairlead.common.v1.Mount
+	12, // 7: fairlead.session.v1.EnvironmentSpec.variables:type_name -> fairlead.session.v1.EnvironmentSpec.VariablesEntry
+	1,  // 8: fairlead.session.v1.CreateEnvironmentRequest.spec:type_name -> fairlead.session.v1.EnvironmentSpec
+	0,  // 9: fairlead.session.v1.CreateEnvironmentResponse.environment:type_name -> fairlead.session.v1.Environment
+	1,  // 10: fairlead.session.v1.UpdateEnvironmentRequest.spec:type_name -> fairlead.session.v1.EnvironmentSpec
+	0,  // 11: fairlead.session.v1.UpdateEnvironmentResponse.environment:type_name -> fairlead.session.v1.Environment
+	0,  // 12: fairlead.session.v1.ArchiveEnvironmentResponse.environment:type_name -> fairlead.session.v1.Environment
+	0,  // 13: fairlead.session.v1.GetEnvironmentResponse.environment:type_name -> fairlead.session.v1.Environment
+	0,  // 14: fairlead.session.v1.ListEnvironmentsResponse.environments:type_name -> fairlead.session.v1.Environment
+	2,  // 15: fairlead.session.v1.EnvironmentService.CreateEnvironment:input_type -> fairlead.session.v1.CreateEnvironmentRequest
+	4,  // 16: fairlead.session.v1.EnvironmentService.UpdateEnvironment:input_type -> fairlead.session.v1.UpdateEnvironmentRequest
+	6,  // 17: fairlead.session.v1.EnvironmentService.ArchiveEnvironment:input_type -> fairlead.session.v1.ArchiveEnvironmentRequest
+	8,  // 18: fairlead.session.v1.EnvironmentService.GetEnvironment:input_type -> fairlead.session.v1.GetEnvironmentRequest
+	10, // 19: fairlead.session.v1.EnvironmentService.ListEnvironments:input_type -> fairlead.session.v1.ListEnvironmentsRequest
+	3,  // 20: fairlead.session.v1.EnvironmentService.CreateEnvironment:output_type -> fairlead.session.v1.CreateEnvironmentResponse
+	5,  // 21: fairlead.session.v1.EnvironmentService.UpdateEnvironment:output_type -> fairlead.session.v1.UpdateEnvironmentResponse
+	7,  // 22: fairlead.session.v1.EnvironmentService.ArchiveEnvironment:output_type -> fairlead.session.v1.ArchiveEnvironmentResponse
+	9,  // 23: fairlead.session.v1.EnvironmentService.GetEnvironment:output_type -> fairlead.session.v1.GetEnvironmentResponse
+	11, // 24: fairlead.session.v1.EnvironmentService.ListEnvironments:output_type -> fairlead.session.v1.ListEnvironmentsResponse
+	20, // [20:25] is the sub-list for method output_type
+	15, // [15:20] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_environment_service_proto_init() }

@@ -118,10 +118,11 @@ type Session struct {
 	// What all turns of the session may use together. Zeros mean the operator's
 	// limit; a value above it is INVALID_ARGUMENT.
 	Budget *Budget `protobuf:"bytes,14,opt,name=budget,proto3" json:"budget,omitempty"`
-	// The mounts of the sandbox's operator that the session asks for, by name, besides
-	// its agent's; at most 32. If one does not exist, or is not for the acting user,
-	// the session's turns have no workspace and say why (MOUNT_NOT_FOUND of the sandbox).
-	Mounts []string `protobuf:"bytes,16,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	// The mounts of the sandbox's operator that the session asks for, besides its agent's;
+	// at most 32. One that the agent asks for, too, is shown as the session says. If one
+	// does not exist, is not for the acting user or asks for too much, the session's turns
+	// have no workspace and say why (MOUNT_NOT_FOUND and MOUNT_REFUSED of the sandbox).
+	Mounts []*v1.Mount `protobuf:"bytes,47,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// Whether a rewind was accepted and is not done yet. Until it is, the files may
 	// be those of the checkpoint already while the conversation is not.
 	Rewinding bool `protobuf:"varint,19,opt,name=rewinding,proto3" json:"rewinding,omitempty"`
@@ -303,7 +304,7 @@ func (x *Session) GetBudget() *Budget {
 	return nil
 }
 
-func (x *Session) GetMounts() []string {
+func (x *Session) GetMounts() []*v1.Mount {
 	if x != nil {
 		return x.Mounts
 	}
@@ -906,7 +907,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa6\x0f\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1efairlead/common/v1/mount.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\x10\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -926,8 +927,10 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\x0efinished_turns\x18\f \x01(\x05B\x03\xe0A\x03R\rfinishedTurns\x12$\n" +
 	"\vforked_from\x18\r \x01(\tB\x03\xe0A\x03R\n" +
 	"forkedFrom\x128\n" +
-	"\x06budget\x18\x0e \x01(\v2\x1b.fairlead.session.v1.BudgetB\x03\xe0A\x05R\x06budget\x12D\n" +
-	"\x06mounts\x18\x10 \x03(\tB,\xe0A\x05\xbaH&\x92\x01#\x10 \x18\x01\"\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\x06mounts\x12!\n" +
+	"\x06budget\x18\x0e \x01(\v2\x1b.fairlead.session.v1.BudgetB\x03\xe0A\x05R\x06budget\x12\xf9\x01\n" +
+	"\x06mounts\x18/ \x03(\v2\x19.fairlead.common.v1.MountB\xc5\x01\xe0A\x05\xbaH\xbe\x01\xba\x01K\n" +
+	"\fmounts.names\x12\x1dtwo mounts have the same name\x1a\x1cthis.map(m, m.name).unique()\xba\x01h\n" +
+	"\x0emounts.aliases\x12\x1etwo mounts have the same alias\x1a6this.filter(m, m.alias != '').map(m, m.alias).unique()\x92\x01\x02\x10 R\x06mounts\x12!\n" +
 	"\trewinding\x18\x13 \x01(\bB\x03\xe0A\x03R\trewinding\x12(\n" +
 	"\ragent_version\x18\x14 \x01(\x05B\x03\xe0A\x03R\fagentVersion\x12\x17\n" +
 	"\x04user\x18\x15 \x01(\tB\x03\xe0A\x03R\x04user\x12*\n" +
@@ -951,7 +954,7 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +
-	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"\x99\x01\n" +
+	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asessionJ\x04\b\x10\x10\x11\"\x99\x01\n" +
 	"\n" +
 	"ParentCall\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
@@ -1027,11 +1030,12 @@ var file_fairlead_session_v1_session_proto_goTypes = []any{
 	nil,                           // 8: fairlead.session.v1.Session.LabelsEntry
 	nil,                           // 9: fairlead.session.v1.TurnOptions.ParametersEntry
 	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
-	(*v1.McpServer)(nil),          // 11: fairlead.common.v1.McpServer
-	(*v1.PermissionRules)(nil),    // 12: fairlead.common.v1.PermissionRules
-	(v1.PermissionMode)(0),        // 13: fairlead.common.v1.PermissionMode
-	(*v1.Content)(nil),            // 14: fairlead.common.v1.Content
-	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
+	(*v1.Mount)(nil),              // 11: fairlead.common.v1.Mount
+	(*v1.McpServer)(nil),          // 12: fairlead.common.v1.McpServer
+	(*v1.PermissionRules)(nil),    // 13: fairlead.common.v1.PermissionRules
+	(v1.PermissionMode)(0),        // 14: fairlead.common.v1.PermissionMode
+	(*v1.Content)(nil),            // 15: fairlead.common.v1.Content
+	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
 }
 var file_fairlead_session_v1_session_proto_depIdxs = []int32{
 	8,  // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
@@ -1039,24 +1043,25 @@ var file_fairlead_session_v1_session_proto_depIdxs = []int32{
 	10, // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
 	7,  // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
 	6,  // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
-	10, // 5: fairlead.session.v1.Session.archive_time:type_name -> google.protobuf.Timestamp
-	5,  // 6: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
-	4,  // 7: fairlead.session.v1.Session.turn_options:type_name -> fairlead.session.v1.TurnOptions
-	3,  // 8: fairlead.session.v1.Session.pushed_repositories:type_name -> fairlead.session.v1.PushedRepository
-	11, // 9: fairlead.session.v1.Session.mcp_servers:type_name -> fairlead.common.v1.McpServer
-	12, // 10: fairlead.session.v1.Session.permissions:type_name -> fairlead.common.v1.PermissionRules
-	2,  // 11: fairlead.session.v1.Session.parent_call:type_name -> fairlead.session.v1.ParentCall
-	0,  // 12: fairlead.session.v1.Session.state:type_name -> fairlead.session.v1.SessionState
-	9,  // 13: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
-	13, // 14: fairlead.session.v1.TurnOptions.permission_mode:type_name -> fairlead.common.v1.PermissionMode
-	14, // 15: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
-	4,  // 16: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
-	15, // 17: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	11, // 5: fairlead.session.v1.Session.mounts:type_name -> fairlead.common.v1.Mount
+	10, // 6: fairlead.session.v1.Session.archive_time:type_name -> google.protobuf.Timestamp
+	5,  // 7: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
+	4,  // 8: fairlead.session.v1.Session.turn_options:type_name -> fairlead.session.v1.TurnOptions
+	3,  // 9: fairlead.session.v1.Session.pushed_repositories:type_name -> fairlead.session.v1.PushedRepository
+	12, // 10: fairlead.session.v1.Session.mcp_servers:type_name -> fairlead.common.v1.McpServer
+	13, // 11: fairlead.session.v1.Session.permissions:type_name -> fairlead.common.v1.PermissionRules
+	2,  // 12: fairlead.session.v1.Session.parent_call:type_name -> fairlead.session.v1.ParentCall
+	0,  // 13: fairlead.session.v1.Session.state:type_name -> fairlead.session.v1.SessionState
+	9,  // 14: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
+	14, // 15: fairlead.session.v1.TurnOptions.permission_mode:type_name -> fairlead.common.v1.PermissionMode
+	15, // 16: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
+	4,  // 17: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
+	16, // 18: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }

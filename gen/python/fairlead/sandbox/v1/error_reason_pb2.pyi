@@ -62,6 +62,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_TREE_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_TREES_UNAVAILABLE: _ClassVar[ErrorReason]
     ERROR_REASON_TREES_FULL: _ClassVar[ErrorReason]
+    ERROR_REASON_MOUNT_REFUSED: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_WORKSPACE_NOT_FOUND: ErrorReason
 ERROR_REASON_FILE_NOT_FOUND: ErrorReason
@@ -118,3 +119,4 @@ ERROR_REASON_NOT_TEXT: ErrorReason
 ERROR_REASON_TREE_NOT_FOUND: ErrorReason
 ERROR_REASON_TREES_UNAVAILABLE: ErrorReason
 ERROR_REASON_TREES_FULL: ErrorReason
+ERROR_REASON_MOUNT_REFUSED: ErrorReason

@@ -3,6 +3,7 @@ import datetime
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import access_pb2 as _access_pb2
 from fairlead.common.v1 import call_pb2 as _call_pb2
+from fairlead.common.v1 import mount_pb2 as _mount_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -93,10 +94,10 @@ class WorkspaceLimits(_message.Message):
     def __init__(self, memory_bytes: _Optional[int] = ..., processes: _Optional[int] = ..., cpu_millis: _Optional[int] = ..., file_bytes: _Optional[int] = ..., open_files: _Optional[int] = ..., output_bytes: _Optional[int] = ..., flood_bytes: _Optional[int] = ..., workspace_bytes: _Optional[int] = ..., workspace_inodes: _Optional[int] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WorkspaceMounts(_message.Message):
-    __slots__ = ("names",)
-    NAMES_FIELD_NUMBER: _ClassVar[int]
-    names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+    __slots__ = ("mounts",)
+    MOUNTS_FIELD_NUMBER: _ClassVar[int]
+    mounts: _containers.RepeatedCompositeFieldContainer[_mount_pb2.Mount]
+    def __init__(self, mounts: _Optional[_Iterable[_Union[_mount_pb2.Mount, _Mapping]]] = ...) -> None: ...
 
 class WorkspaceTrees(_message.Message):
     __slots__ = ("trees",)
@@ -150,14 +151,16 @@ class NetworkRule(_message.Message):
     def __init__(self, name: _Optional[str] = ..., host: _Optional[str] = ..., ports: _Optional[_Iterable[int]] = ..., methods: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., tls: _Optional[_Union[NetworkTls, str]] = ..., credential: _Optional[str] = ...) -> None: ...
 
 class EnsureWorkspaceResponse(_message.Message):
-    __slots__ = ("created", "node", "workspace_generation")
+    __slots__ = ("created", "node", "workspace_generation", "missing_mounts")
     CREATED_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    MISSING_MOUNTS_FIELD_NUMBER: _ClassVar[int]
     created: bool
     node: str
     workspace_generation: int
-    def __init__(self, created: _Optional[bool] = ..., node: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    missing_mounts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, created: _Optional[bool] = ..., node: _Optional[str] = ..., workspace_generation: _Optional[int] = ..., missing_mounts: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FenceWorkspaceRequest(_message.Message):
     __slots__ = ("call",)

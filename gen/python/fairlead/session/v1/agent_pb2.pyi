@@ -2,6 +2,7 @@ import datetime
 
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import mcp_pb2 as _mcp_pb2
+from fairlead.common.v1 import mount_pb2 as _mount_pb2
 from fairlead.common.v1 import permission_pb2 as _permission_pb2
 from google.api import resource_pb2 as _resource_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -53,7 +54,7 @@ class Agent(_message.Message):
     output_schema_json: str
     network: _containers.RepeatedCompositeFieldContainer[AgentNetworkRule]
     limits: AgentLimits
-    mounts: _containers.RepeatedScalarFieldContainer[str]
+    mounts: _containers.RepeatedCompositeFieldContainer[_mount_pb2.Mount]
     repositories: _containers.RepeatedCompositeFieldContainer[AgentRepository]
     checkpoints: _containers.RepeatedScalarFieldContainer[str]
     version: int
@@ -66,7 +67,7 @@ class Agent(_message.Message):
     create_time: _timestamp_pb2.Timestamp
     update_time: _timestamp_pb2.Timestamp
     archive_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[str]] = ..., version: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., skills: _Optional[_Iterable[str]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., metadata_json: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[_Union[_mount_pb2.Mount, _Mapping]]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[str]] = ..., version: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., skills: _Optional[_Iterable[str]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., metadata_json: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class AgentVersion(_message.Message):
     __slots__ = ("name", "version", "revision", "spec", "create_time", "user", "restored_from")
@@ -127,7 +128,7 @@ class AgentSpec(_message.Message):
     checkpoints: AgentCheckpoints
     network: _containers.RepeatedCompositeFieldContainer[AgentNetworkRule]
     limits: AgentLimits
-    mounts: _containers.RepeatedScalarFieldContainer[str]
+    mounts: _containers.RepeatedCompositeFieldContainer[_mount_pb2.Mount]
     repositories: _containers.RepeatedCompositeFieldContainer[AgentRepository]
     max_steps: int
     max_wall_time: _duration_pb2.Duration
@@ -142,7 +143,7 @@ class AgentSpec(_message.Message):
     runtime: str
     claude_code: ClaudeCodeOptions
     metadata_json: str
-    def __init__(self, description: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., pre_compaction: _Optional[str] = ..., checkpoints: _Optional[_Union[AgentCheckpoints, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., subagents: _Optional[_Iterable[_Union[Subagent, _Mapping]]] = ..., skills: _Optional[_Iterable[str]] = ..., runtime: _Optional[str] = ..., claude_code: _Optional[_Union[ClaudeCodeOptions, _Mapping]] = ..., metadata_json: _Optional[str] = ...) -> None: ...
+    def __init__(self, description: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., pre_compaction: _Optional[str] = ..., checkpoints: _Optional[_Union[AgentCheckpoints, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[_Union[_mount_pb2.Mount, _Mapping]]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., subagents: _Optional[_Iterable[_Union[Subagent, _Mapping]]] = ..., skills: _Optional[_Iterable[str]] = ..., runtime: _Optional[str] = ..., claude_code: _Optional[_Union[ClaudeCodeOptions, _Mapping]] = ..., metadata_json: _Optional[str] = ...) -> None: ...
 
 class ClaudeCodeOptions(_message.Message):
     __slots__ = ("preset_prompt",)

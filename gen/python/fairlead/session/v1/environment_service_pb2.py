@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
+from fairlead.common.v1 import mount_pb2 as fairlead_dot_common_dot_v1_dot_mount__pb2
 from fairlead.session.v1 import agent_pb2 as fairlead_dot_session_dot_v1_dot_agent__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-fairlead/session/v1/environment_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1f\x66\x61irlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xca\x02\n\x0b\x45nvironment\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x05\x12\x32\n\x04spec\x18\x03 \x01(\x0b\x32$.fairlead.session.v1.EnvironmentSpec\x12/\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x61rchive_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp:T\xea\x41Q\n\x18\x66\x61irlead.dev/Environment\x12\x1a\x65nvironments/{environment}*\x0c\x65nvironments2\x0b\x65nvironment\"\x89\x03\n\x0f\x45nvironmentSpec\x12\x1d\n\x0b\x64\x65scription\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x41\n\x07network\x18\x02 \x03(\x0b\x32%.fairlead.session.v1.AgentNetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02\x12\x30\n\x06limits\x18\x03 \x01(\x0b\x32 .fairlead.session.v1.AgentLimits\x12\x18\n\x06mounts\x18\x04 \x03(\tB\x08\xbaH\x05\x92\x01\x02\x10 \x12Q\n\tvariables\x18\x05 \x03(\x0b\x32\x33.fairlead.session.v1.EnvironmentSpec.VariablesEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01\x12!\n\x05setup\x18\x06 \x03(\tB\x12\xbaH\x0f\x92\x01\x0c\x10\x10\"\x08r\x06\x10\x01(\x80\x80\x01\x12 \n\rmetadata_json\x18\x07 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04\x1a\x30\n\x0eVariablesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xbb\x01\n\x18\x43reateEnvironmentRequest\x12\x38\n\x0e\x65nvironment_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^$|^[a-z][a-z0-9-]{0,62}$\x12:\n\x04spec\x18\x02 \x01(\x0b\x32$.fairlead.session.v1.EnvironmentSpecB\x06\xbaH\x03\xc8\x01\x01\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"R\n\x19\x43reateEnvironmentResponse\x12\x35\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.Environment\"\xde\x01\n\x18UpdateEnvironmentRequest\x12\x38\n\x04name\x18\x01 \x01(\tB*\xbaH\'r%2#^environments/[a-z][a-z0-9-]{0,62}$\x12:\n\x04spec\x18\x02 \x01(\x0b\x32$.fairlead.session.v1.EnvironmentSpecB\x06\xbaH\x03\xc8\x01\x01\x12!\n\x10\x65xpected_version\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"R\n\x19UpdateEnvironmentResponse\x12\x35\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.Environment\"\x8e\x01\n\x19\x41rchiveEnvironmentRequest\x12\x38\n\x04name\x18\x01 \x01(\tB*\xbaH\'r%2#^environments/[a-z][a-z0-9-]{0,62}$\x12\x0c\n\x04undo\x18\x02 \x01(\x08\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"S\n\x1a\x41rchiveEnvironmentResponse\x12\x35\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.Environment\"Q\n\x15GetEnvironmentRequest\x12\x38\n\x04name\x18\x01 \x01(\tB*\xbaH\'r%2#^environments/[a-z][a-z0-9-]{0,62}$\"O\n\x16GetEnvironmentResponse\x12\x35\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.Environment\"j\n\x17ListEnvironmentsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\x12\x15\n\rshow_archived\x18\x03 \x01(\x08\"k\n\x18ListEnvironmentsResponse\x12\x36\n\x0c\x65nvironments\x18\x01 \x03(\x0b\x32 .fairlead.session.v1.Environment\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xbc\x07\n\x12\x45nvironmentService\x12\xb9\x01\n\x11\x43reateEnvironment\x12-.fairlead.session.v1.CreateEnvironmentRequest\x1a..fairlead.session.v1.CreateEnvironmentResponse\"E\xc2\xd5\x18\x16\x08\x03\x12\x12\x65nvironments.write\x82\xd3\xe4\x93\x02%\"\x10/v1/environments:\x04specb\x0b\x65nvironment\x12\xc2\x01\n\x11UpdateEnvironment\x12-.fairlead.session.v1.UpdateEnvironmentRequest\x1a..fairlead.session.v1.UpdateEnvironmentResponse\"N\xc2\xd5\x18\x16\x08\x03\x12\x12\x65nvironments.write\x82\xd3\xe4\x93\x02.\x1a\x19/v1/{name=environments/*}:\x04specb\x0b\x65nvironment\x12\xca\x01\n\x12\x41rchiveEnvironment\x12..fairlead.session.v1.ArchiveEnvironmentRequest\x1a/.fairlead.session.v1.ArchiveEnvironmentResponse\"S\xc2\xd5\x18\x16\x08\x03\x12\x12\x65nvironments.write\x82\xd3\xe4\x93\x02\x33\"!/v1/{name=environments/*}:archive:\x01*b\x0b\x65nvironment\x12\xb2\x01\n\x0eGetEnvironment\x12*.fairlead.session.v1.GetEnvironmentRequest\x1a+.fairlead.session.v1.GetEnvironmentResponse\"G\xc2\xd5\x18\x15\x08\x03\x12\x11\x65nvironments.read\x82\xd3\xe4\x93\x02(\x12\x19/v1/{name=environments/*}b\x0b\x65nvironment\x12\xa2\x01\n\x10ListEnvironments\x12,.fairlead.session.v1.ListEnvironmentsRequest\x1a-.fairlead.session.v1.ListEnvironmentsResponse\"1\xc2\xd5\x18\x15\x08\x01\x12\x11\x65nvironments.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/environmentsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-fairlead/session/v1/environment_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1e\x66\x61irlead/common/v1/mount.proto\x1a\x1f\x66\x61irlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xca\x02\n\x0b\x45nvironment\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x05\x12\x32\n\x04spec\x18\x03 \x01(\x0b\x32$.fairlead.session.v1.EnvironmentSpec\x12/\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x61rchive_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp:T\xea\x41Q\n\x18\x66\x61irlead.dev/Environment\x12\x1a\x65nvironments/{environment}*\x0c\x65nvironments2\x0b\x65nvironment\"\xa4\x03\n\x0f\x45nvironmentSpec\x12\x1d\n\x0b\x64\x65scription\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x41\n\x07network\x18\x02 \x03(\x0b\x32%.fairlead.session.v1.AgentNetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02\x12\x30\n\x06limits\x18\x03 \x01(\x0b\x32 .fairlead.session.v1.AgentLimits\x12\x33\n\x06mounts\x18\x04 \x03(\x0b\x32\x19.fairlead.common.v1.MountB\x08\xbaH\x05\x92\x01\x02\x10 \x12Q\n\tvariables\x18\x05 \x03(\x0b\x32\x33.fairlead.session.v1.EnvironmentSpec.VariablesEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01\x12!\n\x05setup\x18\x06 \x03(\tB\x12\xbaH\x0f\x92\x01\x0c\x10\x10\"\x08r\x06\x10\x01(\x80\x80\x01\x12 \n\rmetadata_json\x18\x07 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04\x1a\x30\n\x0eVariablesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xbb\x01\n\x18\x43reateEnvironmentRequest\x12\x38\n\x0e\x65nvironment_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^$|^[a-z][a-z0-9-]{0,62}$\x12:\n\x04spec\x18\x02 \x01(\x0b\x32$.fairlead.session.v1.EnvironmentSpecB\x06\xbaH\x03\xc8\x01\x01\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"R\n\x19\x43reateEnvironmentResponse\x12\x35\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.Environment\"\xde\x01\n\x18UpdateEnvironmentRequest\x12\x38\n\x04name\x18\x01 \x01(\tB*\xbaH\'r%2#^environments/[a-z][a-z0-9-]{0,62}$\x12:\n\x04spec\x18\x02 \x01(\x0b\x32$.fairlead.session.v1.EnvironmentSpecB\x06\xbaH\x03\xc8\x01\x01\x12!\n\x10\x65xpected_version\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"R\n\x19UpdateEnvironmentResponse\x12\x35\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.Environment\"\x8e\x01\n\x19\x41rchiveEnvironmentRequest\x12\x38\n\x04name\x18\x01 \x01(\tB*\xbaH\'r%2#^environments/[a-z][a-z0-9-]{0,62}$\x12\x0c\n\x04undo\x18\x02 \x01(\x08\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"S\n\x1a\x41rchiveEnvironmentResponse\x12\x35\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.Environment\"Q\n\x15GetEnvironmentRequest\x12\x38\n\x04name\x18\x01 \x01(\tB*\xbaH\'r%2#^environments/[a-z][a-z0-9-]{0,62}$\"O\n\x16GetEnvironmentResponse\x12\x35\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.Environment\"j\n\x17ListEnvironmentsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\x12\x15\n\rshow_archived\x18\x03 \x01(\x08\"k\n\x18ListEnvironmentsResponse\x12\x36\n\x0c\x65nvironments\x18\x01 \x03(\x0b\x32 .fairlead.session.v1.Environment\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xbc\x07\n\x12\x45nvironmentService\x12\xb9\x01\n\x11\x43reateEnvironment\x12-.fairlead.session.v1.CreateEnvironmentRequest\x1a..fairlead.session.v1.CreateEnvironmentResponse\"E\xc2\xd5\x18\x16\x08\x03\x12\x12\x65nvironments.write\x82\xd3\xe4\x93\x02%\"\x10/v1/environments:\x04specb\x0b\x65nvironment\x12\xc2\x01\n\x11UpdateEnvironment\x12-.fairlead.session.v1.UpdateEnvironmentRequest\x1a..fairlead.session.v1.UpdateEnvironmentResponse\"N\xc2\xd5\x18\x16\x08\x03\x12\x12\x65nvironments.write\x82\xd3\xe4\x93\x02.\x1a\x19/v1/{name=environments/*}:\x04specb\x0b\x65nvironment\x12\xca\x01\n\x12\x41rchiveEnvironment\x12..fairlead.session.v1.ArchiveEnvironmentRequest\x1a/.fairlead.session.v1.ArchiveEnvironmentResponse\"S\xc2\xd5\x18\x16\x08\x03\x12\x12\x65nvironments.write\x82\xd3\xe4\x93\x02\x33\"!/v1/{name=environments/*}:archive:\x01*b\x0b\x65nvironment\x12\xb2\x01\n\x0eGetEnvironment\x12*.fairlead.session.v1.GetEnvironmentRequest\x1a+.fairlead.session.v1.GetEnvironmentResponse\"G\xc2\xd5\x18\x15\x08\x03\x12\x11\x65nvironments.read\x82\xd3\xe4\x93\x02(\x12\x19/v1/{name=environments/*}b\x0b\x65nvironment\x12\xa2\x01\n\x10ListEnvironments\x12,.fairlead.session.v1.ListEnvironmentsRequest\x1a-.fairlead.session.v1.ListEnvironmentsResponse\"1\xc2\xd5\x18\x15\x08\x01\x12\x11\x65nvironments.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/environmentsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -88,32 +89,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENVIRONMENTSERVICE'].methods_by_name['GetEnvironment']._serialized_options = b'\302\325\030\025\010\003\022\021environments.read\202\323\344\223\002(\022\031/v1/{name=environments/*}b\013environment'
   _globals['_ENVIRONMENTSERVICE'].methods_by_name['ListEnvironments']._loaded_options = None
   _globals['_ENVIRONMENTSERVICE'].methods_by_name['ListEnvironments']._serialized_options = b'\302\325\030\025\010\001\022\021environments.read\202\323\344\223\002\022\022\020/v1/environments'
-  _globals['_ENVIRONMENT']._serialized_start=256
-  _globals['_ENVIRONMENT']._serialized_end=586
-  _globals['_ENVIRONMENTSPEC']._serialized_start=589
-  _globals['_ENVIRONMENTSPEC']._serialized_end=982
-  _globals['_ENVIRONMENTSPEC_VARIABLESENTRY']._serialized_start=934
-  _globals['_ENVIRONMENTSPEC_VARIABLESENTRY']._serialized_end=982
-  _globals['_CREATEENVIRONMENTREQUEST']._serialized_start=985
-  _globals['_CREATEENVIRONMENTREQUEST']._serialized_end=1172
-  _globals['_CREATEENVIRONMENTRESPONSE']._serialized_start=1174
-  _globals['_CREATEENVIRONMENTRESPONSE']._serialized_end=1256
-  _globals['_UPDATEENVIRONMENTREQUEST']._serialized_start=1259
-  _globals['_UPDATEENVIRONMENTREQUEST']._serialized_end=1481
-  _globals['_UPDATEENVIRONMENTRESPONSE']._serialized_start=1483
-  _globals['_UPDATEENVIRONMENTRESPONSE']._serialized_end=1565
-  _globals['_ARCHIVEENVIRONMENTREQUEST']._serialized_start=1568
-  _globals['_ARCHIVEENVIRONMENTREQUEST']._serialized_end=1710
-  _globals['_ARCHIVEENVIRONMENTRESPONSE']._serialized_start=1712
-  _globals['_ARCHIVEENVIRONMENTRESPONSE']._serialized_end=1795
-  _globals['_GETENVIRONMENTREQUEST']._serialized_start=1797
-  _globals['_GETENVIRONMENTREQUEST']._serialized_end=1878
-  _globals['_GETENVIRONMENTRESPONSE']._serialized_start=1880
-  _globals['_GETENVIRONMENTRESPONSE']._serialized_end=1959
-  _globals['_LISTENVIRONMENTSREQUEST']._serialized_start=1961
-  _globals['_LISTENVIRONMENTSREQUEST']._serialized_end=2067
-  _globals['_LISTENVIRONMENTSRESPONSE']._serialized_start=2069
-  _globals['_LISTENVIRONMENTSRESPONSE']._serialized_end=2176
-  _globals['_ENVIRONMENTSERVICE']._serialized_start=2179
-  _globals['_ENVIRONMENTSERVICE']._serialized_end=3135
+  _globals['_ENVIRONMENT']._serialized_start=288
+  _globals['_ENVIRONMENT']._serialized_end=618
+  _globals['_ENVIRONMENTSPEC']._serialized_start=621
+  _globals['_ENVIRONMENTSPEC']._serialized_end=1041
+  _globals['_ENVIRONMENTSPEC_VARIABLESENTRY']._serialized_start=993
+  _globals['_ENVIRONMENTSPEC_VARIABLESENTRY']._serialized_end=1041
+  _globals['_CREATEENVIRONMENTREQUEST']._serialized_start=1044
+  _globals['_CREATEENVIRONMENTREQUEST']._serialized_end=1231
+  _globals['_CREATEENVIRONMENTRESPONSE']._serialized_start=1233
+  _globals['_CREATEENVIRONMENTRESPONSE']._serialized_end=1315
+  _globals['_UPDATEENVIRONMENTREQUEST']._serialized_start=1318
+  _globals['_UPDATEENVIRONMENTREQUEST']._serialized_end=1540
+  _globals['_UPDATEENVIRONMENTRESPONSE']._serialized_start=1542
+  _globals['_UPDATEENVIRONMENTRESPONSE']._serialized_end=1624
+  _globals['_ARCHIVEENVIRONMENTREQUEST']._serialized_start=1627
+  _globals['_ARCHIVEENVIRONMENTREQUEST']._serialized_end=1769
+  _globals['_ARCHIVEENVIRONMENTRESPONSE']._serialized_start=1771
+  _globals['_ARCHIVEENVIRONMENTRESPONSE']._serialized_end=1854
+  _globals['_GETENVIRONMENTREQUEST']._serialized_start=1856
+  _globals['_GETENVIRONMENTREQUEST']._serialized_end=1937
+  _globals['_GETENVIRONMENTRESPONSE']._serialized_start=1939
+  _globals['_GETENVIRONMENTRESPONSE']._serialized_end=2018
+  _globals['_LISTENVIRONMENTSREQUEST']._serialized_start=2020
+  _globals['_LISTENVIRONMENTSREQUEST']._serialized_end=2126
+  _globals['_LISTENVIRONMENTSRESPONSE']._serialized_start=2128
+  _globals['_LISTENVIRONMENTSRESPONSE']._serialized_end=2235
+  _globals['_ENVIRONMENTSERVICE']._serialized_start=2238
+  _globals['_ENVIRONMENTSERVICE']._serialized_end=3194
 # @@protoc_insertion_point(module_scope)

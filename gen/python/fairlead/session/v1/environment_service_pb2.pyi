@@ -2,6 +2,7 @@ import datetime
 
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import access_pb2 as _access_pb2
+from fairlead.common.v1 import mount_pb2 as _mount_pb2
 from fairlead.session.v1 import agent_pb2 as _agent_pb2
 from google.api import annotations_pb2 as _annotations_pb2
 from google.api import resource_pb2 as _resource_pb2
@@ -49,11 +50,11 @@ class EnvironmentSpec(_message.Message):
     description: str
     network: _containers.RepeatedCompositeFieldContainer[_agent_pb2.AgentNetworkRule]
     limits: _agent_pb2.AgentLimits
-    mounts: _containers.RepeatedScalarFieldContainer[str]
+    mounts: _containers.RepeatedCompositeFieldContainer[_mount_pb2.Mount]
     variables: _containers.ScalarMap[str, str]
     setup: _containers.RepeatedScalarFieldContainer[str]
     metadata_json: str
-    def __init__(self, description: _Optional[str] = ..., network: _Optional[_Iterable[_Union[_agent_pb2.AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[_agent_pb2.AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., variables: _Optional[_Mapping[str, str]] = ..., setup: _Optional[_Iterable[str]] = ..., metadata_json: _Optional[str] = ...) -> None: ...
+    def __init__(self, description: _Optional[str] = ..., network: _Optional[_Iterable[_Union[_agent_pb2.AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[_agent_pb2.AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[_Union[_mount_pb2.Mount, _Mapping]]] = ..., variables: _Optional[_Mapping[str, str]] = ..., setup: _Optional[_Iterable[str]] = ..., metadata_json: _Optional[str] = ...) -> None: ...
 
 class CreateEnvironmentRequest(_message.Message):
     __slots__ = ("environment_id", "spec", "request_id")

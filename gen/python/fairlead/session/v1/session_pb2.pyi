@@ -3,6 +3,7 @@ import datetime
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
 from fairlead.common.v1 import mcp_pb2 as _mcp_pb2
+from fairlead.common.v1 import mount_pb2 as _mount_pb2
 from fairlead.common.v1 import permission_pb2 as _permission_pb2
 from google.api import field_behavior_pb2 as _field_behavior_pb2
 from google.api import resource_pb2 as _resource_pb2
@@ -83,7 +84,7 @@ class Session(_message.Message):
     finished_turns: int
     forked_from: str
     budget: Budget
-    mounts: _containers.RepeatedScalarFieldContainer[str]
+    mounts: _containers.RepeatedCompositeFieldContainer[_mount_pb2.Mount]
     rewinding: bool
     agent_version: int
     user: str
@@ -101,7 +102,7 @@ class Session(_message.Message):
     parent_call: ParentCall
     state: SessionState
     skills: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ..., forked_from: _Optional[str] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., rewinding: _Optional[bool] = ..., agent_version: _Optional[int] = ..., user: _Optional[str] = ..., key: _Optional[str] = ..., metadata_json: _Optional[str] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., first_message: _Optional[_Union[FirstMessage, _Mapping]] = ..., first_turn: _Optional[str] = ..., turn_options: _Optional[_Union[TurnOptions, _Mapping]] = ..., environment: _Optional[str] = ..., environment_version: _Optional[int] = ..., pushed_repositories: _Optional[_Iterable[_Union[PushedRepository, _Mapping]]] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., parent_call: _Optional[_Union[ParentCall, _Mapping]] = ..., state: _Optional[_Union[SessionState, str]] = ..., skills: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ..., forked_from: _Optional[str] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., mounts: _Optional[_Iterable[_Union[_mount_pb2.Mount, _Mapping]]] = ..., rewinding: _Optional[bool] = ..., agent_version: _Optional[int] = ..., user: _Optional[str] = ..., key: _Optional[str] = ..., metadata_json: _Optional[str] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., first_message: _Optional[_Union[FirstMessage, _Mapping]] = ..., first_turn: _Optional[str] = ..., turn_options: _Optional[_Union[TurnOptions, _Mapping]] = ..., environment: _Optional[str] = ..., environment_version: _Optional[int] = ..., pushed_repositories: _Optional[_Iterable[_Union[PushedRepository, _Mapping]]] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., parent_call: _Optional[_Union[ParentCall, _Mapping]] = ..., state: _Optional[_Union[SessionState, str]] = ..., skills: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ParentCall(_message.Message):
     __slots__ = ("session", "call_id", "turn", "root", "depth", "subagent")

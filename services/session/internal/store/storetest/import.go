@@ -40,7 +40,7 @@ func history(k store.Key) store.Import {
 	}
 	return store.Import{
 		Key: k, User: "ann", Agent: "agents/coder", AgentRevision: "r1", Title: "title", Labels: map[string]string{"a": "b"},
-		Mounts: []string{"books", "drafts"}, Permissions: &commonv1.PermissionRules{Deny: []string{"Bash"}},
+		Mounts: []*commonv1.Mount{{Name: "books", Path: "a/b", Alias: "mnt/b", Mode: "ro"}, {Name: "drafts", Optional: true}}, Permissions: &commonv1.PermissionRules{Deny: []string{"Bash"}},
 		Budget: &sessionv1.Budget{MaxTokens: 7}, Usage: &sessionv1.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, ThinkingTokens: 5, CostNanoUsd: 6},
 		FinishedTurns: 2, Head: "a2", Request: request("r-" + k.Session),
 		Batches: batches(

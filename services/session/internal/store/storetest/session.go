@@ -20,7 +20,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		f := newFixture(t, open)
 		n := newSession(key("s1"))
 		n.Title, n.Labels = "a title with \x00 and ü", map[string]string{"team": "x"}
-		n.Mounts, n.User, n.Permissions = []string{"books", "drafts"}, "ann", &commonv1.PermissionRules{Ask: []string{"Bash"}}
+		n.Mounts, n.User, n.Permissions = []*commonv1.Mount{{Name: "books", Path: "a/b", Alias: "mnt/b", Mode: "ro"}, {Name: "drafts", Optional: true}}, "ann", &commonv1.PermissionRules{Ask: []string{"Bash"}}
 		n.Messages = []*sessionv1.Message{message(n.Key, "m1", "", "hello")}
 		a, err := f.CreateSession(f.ctx(), n)
 		f.must(err)

@@ -49,8 +49,8 @@ func (h *hookTools) CancelCall(_ context.Context, call *commonv1.CallRef) (*tool
 
 type noSandbox struct{ workspace.Sandbox }
 
-func (noSandbox) EnsureWorkspace(context.Context, *sandboxv1.EnsureWorkspaceRequest) error {
-	return nil
+func (noSandbox) EnsureWorkspace(context.Context, *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
+	return &sandboxv1.EnsureWorkspaceResponse{}, nil
 }
 
 type fixture struct {

@@ -75,6 +75,11 @@ func SkillDeleted(s agent.Skill) *sessionv1.Event {
 	return Warning("SKILL_DELETED", fmt.Sprintf("The skill %s of this session was deleted since the session began. The session goes on without it. Add the skill again and begin a new session to have it.", s.Label()))
 }
 
+// MountMissing warns people that the session goes on without one of its optional mounts.
+func MountMissing(name string) *sessionv1.Event {
+	return Warning("MOUNT_MISSING", fmt.Sprintf("The mount %s does not exist, is not for the turn's user, or lacks the requested folder. The session goes on without it, because it is optional. The sandbox's operator can add it.", name))
+}
+
 // PromptTokens returns all tokens of the prompt, cached or not.
 func PromptTokens(u *sessionv1.Usage) int64 {
 	return u.GetInputTokens() + u.GetCacheReadTokens() + u.GetCacheWriteTokens()

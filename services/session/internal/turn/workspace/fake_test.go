@@ -59,9 +59,9 @@ func (*fakeSandbox) ListFiles(context.Context, remote.Place, *sandboxv1.ListFile
 	return nil, errors.New("away")
 }
 
-func (f *fakeSandbox) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspaceRequest) error {
+func (f *fakeSandbox) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error) {
 	f.ensured = r
-	return f.request("ensure", r.Call)
+	return &sandboxv1.EnsureWorkspaceResponse{}, f.request("ensure", r.Call)
 }
 
 func (f *fakeSandbox) FenceWorkspace(_ context.Context, call *commonv1.CallRef) error {

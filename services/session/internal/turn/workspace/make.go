@@ -13,7 +13,6 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
-	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
@@ -26,7 +25,7 @@ type maker struct {
 	nodes   *placement.Nodes
 	sandbox Sandbox
 	skills  *skill.Library
-	told    sync.Map     // the labels of deleted skills of which it has warned
+	told    sync.Map     // deleted skills and missing mounts of which it has warned
 	lost    atomic.Int64 // the generation of a place whose node has lost the workspace
 }
 
@@ -58,14 +57,14 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 		if err := add(r); err != nil {
 			return err
 		}
-		gone, err := m.skills.Ensure(sc, m.sandbox, sc.Lease.Tenant, sc.Spec.PinnedSkills, r)
+		missing, err := m.skills.Ensure(sc, m.sandbox, sc.Lease.Tenant, sc.Spec.PinnedSkills, r)
 		if r.MustExist && errors.Is(err, remote.ErrNoWorkspace) {
 			m.lost.Store(ref.WorkspaceGeneration)
 		}
 		if err != nil {
 			return err
 		}
-		return m.warnOf(sc, gone)
+		return m.warnOf(sc, missing)
 	})
 	if err != nil {
 		return err
@@ -73,13 +72,20 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 	return m.recordMade(sc, ref.WorkspaceGeneration)
 }
 
-// warnOf warns, once in a worker's time with the session, of skills that were deleted since the session began.
-func (m *maker) warnOf(sc state.Scope, gone []agent.Skill) error {
+// warnOf warns, once in a worker's time with the session, of skills that were deleted since the session began, and
+// of optional mounts that do not exist for the acting user.
+func (m *maker) warnOf(sc state.Scope, missing skill.Missing) error {
 	var events []*sessionv1.Event
-	for _, s := range gone {
-		if _, told := m.told.LoadOrStore(s.Label(), true); !told {
-			events = append(events, sc.StepEvent(state.SkillDeleted(s)))
+	tell := func(what string, e *sessionv1.Event) {
+		if _, told := m.told.LoadOrStore(what, true); !told {
+			events = append(events, sc.StepEvent(e))
 		}
+	}
+	for _, s := range missing.Skills {
+		tell(s.Label(), state.SkillDeleted(s))
+	}
+	for _, name := range missing.Mounts {
+		tell("mount "+name, state.MountMissing(name))
 	}
 	if len(events) == 0 {
 		return nil

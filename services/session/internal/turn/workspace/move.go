@@ -126,7 +126,8 @@ func (m *Mover) leaveIdle(sc state.Scope, was store.Place) (bool, error) {
 func (m *Mover) makeIdle(sc state.Scope, p store.Place) error {
 	ref := sc.CallRef(fmt.Sprintf("%s.leave.%d", sc.Lease.Session, p.Generation))
 	err := m.copies.briefly(sc, func() error {
-		return m.sandbox.EnsureWorkspace(sc, &sandboxv1.EnsureWorkspaceRequest{Call: ref, MustExist: m.maker.wasMade(sc, ref)})
+		_, err := m.sandbox.EnsureWorkspace(sc, &sandboxv1.EnsureWorkspaceRequest{Call: ref, MustExist: m.maker.wasMade(sc, ref)})
+		return err
 	})
 	if err != nil {
 		return err

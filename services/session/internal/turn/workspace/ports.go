@@ -12,7 +12,7 @@ import (
 // Sandbox is what this package needs of the sandbox service. A request goes to the node of its call
 // or place. Refusals are the errors of package remote.
 type Sandbox interface {
-	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) error
+	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error)
 	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 	FenceWorkspace(ctx context.Context, call *commonv1.CallRef) error
 	SealWorkspace(ctx context.Context, call *commonv1.CallRef) error
