@@ -16,7 +16,7 @@ func TestATaskSurvivesTheServersDeath(t *testing.T) {
 			part := b.follow(t, s, "coder", "SendStreamingMessage", said("count-"+b.name, "count"), func(v *view) bool { return len(v.text()) < 80 })
 			s.Kill()
 			s.Start(t)
-			rest := b.follow(t, s, "coder", "SubscribeToTask", object{"id": part.id}, nil)
+			rest := b.resume(t, s, "coder", part.id)
 			if rest.state != completed || rest.text() != strings.Repeat("tick", 150) {
 				t.Errorf("the rest is %+v", rest)
 			}

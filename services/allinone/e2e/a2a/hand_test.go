@@ -170,7 +170,7 @@ func TestADisconnectStopsNothing(t *testing.T) {
 	for _, b := range bindings {
 		t.Run(b.name, func(t *testing.T) {
 			part := b.follow(t, s, "coder", "SendStreamingMessage", said("count-"+b.name, "count"), func(v *view) bool { return len(v.text()) < 80 })
-			rest := b.follow(t, s, "coder", "SubscribeToTask", object{"id": part.id}, nil)
+			rest := b.resume(t, s, "coder", part.id)
 			if rest.id != part.id || rest.state != completed || rest.text() != strings.Repeat("tick", 150) {
 				t.Errorf("the rest is %+v", rest)
 			}

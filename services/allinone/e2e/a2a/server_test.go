@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/allinone/e2e/wiretest"
@@ -226,9 +228,48 @@ func (b binding) follow(t *testing.T, s *server, agent, method string, params ob
 	defer cancel()
 	resp := b.open(ctx, t, s, agent, method, params, header...)
 	defer func() { _ = resp.Body.Close() }()
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		t.Fatalf("%s %s: %d %s", b.name, method, resp.StatusCode, resp.Header.Get("Content-Type"))
+	if !streams(resp) {
+		text, _ := io.ReadAll(resp.Body)
+		t.Fatalf("%s %s: %d %s", b.name, method, resp.StatusCode, text)
 	}
+	return b.read(t, resp, see)
+}
+
+func streams(resp *http.Response) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+}
+
+// resume follows the rest of a task, as clients do: one that has ended meanwhile is read, and a server that is not
+// ready yet is asked again.
+func (b binding) resume(t *testing.T, s *server, agent, id string) *view {
+	t.Helper()
+	for {
+		resp := b.open(t.Context(), t, s, agent, "SubscribeToTask", object{"id": id})
+		if streams(resp) {
+			defer func() { _ = resp.Body.Close() }()
+			return b.read(t, resp, nil)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		switch {
+		case strings.Contains(string(text), "UNSUPPORTED_OPERATION"):
+			v := &view{artifacts: map[string]string{}}
+			v.take(t, object{"task": b.must(t, s, agent, "GetTask", object{"id": id})})
+			return v
+		case resp.StatusCode != http.StatusServiceUnavailable:
+			t.Fatalf("%s: %d %s", b.name, resp.StatusCode, text)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		}
+	}
+}
+
+// read makes a view of a stream.
+func (b binding) read(t *testing.T, resp *http.Response, see func(*view) bool) *view {
+	t.Helper()
 	v := &view{artifacts: map[string]string{}}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 16<<20)
