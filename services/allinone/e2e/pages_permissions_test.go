@@ -60,7 +60,11 @@ func TestTheProfilesOfThePageOnPermissions(t *testing.T) {
 	vendor := []string{"Write DENIED", "deny Write(./vendor/**), a rule of the agent or the session", "Write OK"}
 	s.reads(t, s.session(t, "fixer"), "write into vendor", vendor...)
 	s.reads(t, s.session(t, "fixer"), "look around", "Read ERROR") // the disabled LS is not offered
-	s.reads(t, s.session(t, "fixer"), "list", "LS DENIED", "disabled tool LS, a rule of the agent or the session")
+	hidden := s.session(t, "fixer")
+	if r := s.call(t, http.MethodGet, "/v1/"+hidden+"/tools?pageSize=1000", ""); !strings.Contains(r.body, `"tools/Read"`) || strings.Contains(r.body, `"tools/LS"`) {
+		t.Errorf("the tools for clients, also at /mcp: %d %s", r.code, r.body)
+	}
+	s.reads(t, hidden, "list", "LS DENIED", "disabled tool LS, a rule of the agent or the session")
 	s.reads(t, s.session(t, "coder"), "look around", "LS OK")
 	sh.file(t, "no-writes.yaml", "deny: [Write]\n")
 	prints(t, sh.run(t, p.quoted(t, "fairlead run --permissions"), "run --", "run --agent coder --"), "There is no Write")

@@ -23,7 +23,7 @@ func summary(e *sessionv1.Event) string {
 		}
 		return plain(b.TurnQueued.GetContent())
 	case *sessionv1.Event_TurnStarted:
-		return b.TurnStarted.GetModel()
+		return begun(b.TurnStarted)
 	case *sessionv1.Event_TurnWaiting:
 		return strings.Join(b.TurnWaiting.GetCallIds(), " ")
 	case *sessionv1.Event_TurnFinished:
@@ -58,6 +58,18 @@ func summary(e *sessionv1.Event) string {
 	default:
 		return callSummary(e)
 	}
+}
+
+// begun returns the model of a turn, its runtime unless that is the usual one, and what flags decided.
+func begun(s *sessionv1.TurnStarted) string {
+	words := []string{s.GetModel()}
+	if r := s.GetRuntime(); r != "" && r != "native" {
+		words = append(words, r)
+	}
+	for _, f := range s.GetFlags() {
+		words = append(words, strings.TrimSuffix(fmt.Sprintf("%s=%s", f.GetFlag(), f.GetVariant()), "=")+" ("+f.GetReason()+")")
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
 }
 
 // callSummary returns the summary of what happens to a call.

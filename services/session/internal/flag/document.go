@@ -39,7 +39,7 @@ func parse(text []byte, runtimes []string) (*document, error) {
 		Metadata   map[string]any             `json:"metadata"`
 	}
 	if err := decode(text, &file); err != nil {
-		return nil, err
+		return nil, errors.New(strings.TrimPrefix(err.Error(), ": "))
 	}
 	switch {
 	case file.Flags == nil:
@@ -66,10 +66,16 @@ func parse(text []byte, runtimes []string) (*document, error) {
 	return d, nil
 }
 
+// decode returns errors that continue the name of a place.
 func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	switch err := d.Decode(into); {
+	case errors.Is(err, io.EOF):
+		return errors.New(": the file is empty; write {\"flags\": {}} for no flags")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New(": the JSON value ends in the middle, so the file is cut off or a bracket is missing")
+	case err != nil:
 		return fmt.Errorf(": %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

@@ -186,7 +186,8 @@ func TestFaultyFilesAreRefused(t *testing.T) {
 		return `{"flags": {"runtime": {"state": "ENABLED", "variants": {"cli": "claude-code", "native": "native"}, ` + rest + `}}}`
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":                 {``, "EOF"},
+		"a file that is cut off":  {`{"flags": {"runtime": {"state": "ENAB`, "flags.file: the JSON value ends in the middle, so the file is cut off or a bracket is missing"},
+		"nothing":                 {``, "the file is empty"},
 		"no flags":                {`{}`, "flags: is missing"},
 		"an unknown key":          {`{"flags": {}, "flag": 1}`, `unknown field "flag"`},
 		"shared rules":            {`{"flags": {}, "$evaluators": {}}`, "$evaluators"},

@@ -49,7 +49,7 @@ func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusR
 	if err != nil {
 		return nil, err
 	}
-	_, servers, err := x.s.listTools(ctx, k, parent, spec, true)
+	_, servers, err := x.s.listTools(ctx, k, parent, spec, &toolsv1.ListSessionToolsRequest{Contents: true})
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,9 @@ func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusR
 	return &sessionv1.GetMcpStatusResponse{Status: &sessionv1.McpStatus{Name: r.Name, Servers: servers}}, nil
 }
 
-// listTools returns the tools of a session for the caller as the acting user, and what works of its MCP servers; with
-// contents, also their resources and prompts.
-func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec agent.Spec, contents bool) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+// listTools returns the tools of a session for the caller as the acting user, and what works of its MCP servers. The
+// request says what else is wanted: the resources and prompts, or only tools that the rules do not disable.
+func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec agent.Spec, r *toolsv1.ListSessionToolsRequest) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
 	loaded, err := mcp.Load(ctx, c.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: user(ctx)})
 	if err != nil {
 		return nil, nil, storeError(err, subject{session: parent})
@@ -68,9 +68,8 @@ func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec
 	if err != nil {
 		return nil, nil, err
 	}
-	tools, servers, err := c.Tools.ListSessionTools(ctx, &toolsv1.ListSessionToolsRequest{
-		Call: call, Servers: loaded.Servers, AllowedTools: spec.Tools, Contents: contents,
-	})
+	r.Call, r.Servers, r.AllowedTools = call, loaded.Servers, spec.Tools
+	tools, servers, err := c.Tools.ListSessionTools(ctx, r)
 	return tools, slices.Concat(servers, loaded.Broken), apierr.Forward(err)
 }
 

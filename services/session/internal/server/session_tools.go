@@ -54,13 +54,19 @@ func (x *SessionToolServer) ListSessionTools(ctx context.Context, r *sessionv1.L
 	return resp, nil
 }
 
-// tools returns the tools of a session's agent, by name.
+// tools returns the tools of a session's agent that its rules do not disable, by name.
 func (x *SessionToolServer) tools(ctx context.Context, k store.Key, parent string) ([]*toolsv1.Tool, error) {
-	spec, err := x.s.turns.find.pinned(ctx, k, parent)
+	session, err := x.s.Store.GetSession(ctx, k)
+	if err != nil {
+		return nil, storeError(err, subject{session: parent})
+	}
+	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := x.s.listTools(ctx, k, parent, spec, false)
+	all, _, err := x.s.listTools(ctx, k, parent, spec, &toolsv1.ListSessionToolsRequest{
+		Profile: spec.Profile, Filters: spec.Filters(session.Permissions),
+	})
 	slices.SortFunc(all, func(a, b *toolsv1.Tool) int { return strings.Compare(a.Name, b.Name) })
 	return all, err
 }
