@@ -119,6 +119,8 @@ var (
 	stopName  = []byte(`"stop_reason"`)
 	endName   = []byte(`"finish_reason":"`)
 	noChoices = []byte(`"choices":[]`)
+	choices   = []byte(`"choices":[`)
+	nullUsage = []byte(`"usage":null`)
 )
 
 // ended looks at a whole line, and reports whether it is dropped.
@@ -130,7 +132,7 @@ func (t *tap) ended() bool {
 		}
 	}
 	data, ok := bytes.CutPrefix(t.line, []byte("data:"))
-	if !ok || !bytes.Contains(data, usageName) && !bytes.Contains(data, stopName) && !bytes.Contains(data, endName) {
+	if !ok || !t.tells(data) {
 		return false
 	}
 	counted := t.read(data)
@@ -139,6 +141,15 @@ func (t *tap) ended() bool {
 		return true
 	}
 	return false
+}
+
+// tells reports whether an event may tell of its use or its end. Where a usage was asked for, each chunk of Chat
+// Completions has one that is null.
+func (t *tap) tells(data []byte) bool {
+	if bytes.Contains(data, stopName) || bytes.Contains(data, endName) {
+		return true
+	}
+	return bytes.Contains(data, usageName) && !(t.found.ID != "" && bytes.Contains(data, nullUsage) && bytes.Contains(data, choices))
 }
 
 // read reads a JSON value, and reports whether it has a usage.
