@@ -231,3 +231,43 @@ func TestAMessageSteersTheTurn(t *testing.T) {
 		t.Errorf("the user has said %d messages", users)
 	}
 }
+
+func TestASubagentIsRead(t *testing.T) {
+	s := serve(t)
+	code, text := s.Call(t, "POST", "/v1/agents?agentId=boss", `{"model":"scripted:agents","profile":"full","tools":["Task","Bash"],"subagents":[{"name":"leaf","description":"answers","prompt":"Answer."}]}`)
+	if code != http.StatusOK {
+		t.Fatal(text)
+	}
+	id := s.must(t, "POST", "/sessions", `{"agent_id":"boss",`+hosted+`}`).text("id")
+	st := s.events(t, id)
+	s.send(t, id, message("ask a leaf"))
+	events := st.until("idle")
+	closed := last(t, events, "subagent.closed")
+	if got := said(events); !strings.Contains(got, "You said: of the leaf") || closed.text("subagent", "name") != "leaf" {
+		t.Errorf("the agent says %q in %s", got, kinds(events))
+	}
+	path := "/sessions/" + id + "/subagents"
+	every := s.must(t, "GET", path, "").list("data")
+	if len(every) != 1 || every[0].text("id") != closed.text("subagent", "id") || every[0].text("status") != "closed" || every[0].text("parent_agent_id") != "boss" {
+		t.Fatalf("the subagents are %v", every)
+	}
+	path += "/" + every[0].text("id")
+	if got := s.must(t, "GET", path, ""); got.text("session_id") != id {
+		t.Errorf("the subagent is %v", got)
+	}
+	turns := s.must(t, "GET", path+"/turns", "").list("data")
+	if len(turns) != 1 || turns[0].text("subagent_id") != every[0].text("id") || turns[0].text("session_id") != id {
+		t.Fatalf("its turns are %v", turns)
+	}
+	path2 := path + "/turns/" + turns[0].text("id")
+	if got := s.must(t, "GET", path2, ""); got.text("subagent_id") != every[0].text("id") {
+		t.Errorf("its turn is %v", got)
+	}
+	a, b := s.must(t, "GET", path+"/items", "").list("data"), s.must(t, "GET", path2+"/items", "").list("data")
+	if len(a) != 2 || fmt.Sprint(a) != fmt.Sprint(b) || a[0].list("content")[0].text("text") != "You said: of the leaf" {
+		t.Errorf("its items are %v and %v", a, b)
+	}
+	if code, text := s.Call(t, "GET", base+"/sessions/"+s.begin(t)+"/subagents/"+every[0].text("id"), ""); code != http.StatusNotFound {
+		t.Errorf("a subagent of another session: %d %s", code, text)
+	}
+}

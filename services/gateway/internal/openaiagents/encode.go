@@ -74,6 +74,7 @@ type call struct {
 	client              bool
 	output              strings.Builder
 	told, done          bool
+	subagent            map[string]any // that it has begun
 }
 
 // NewEncoder returns an Encoder of a session, as sessionJSON returns it, whose client runs these tools.
@@ -165,6 +166,8 @@ func (e *Encoder) Add(ev *sessionv1.Event) []Event {
 		e.fault("warning", b.Warning.GetReason(), b.Warning.GetMessage())
 	case *sessionv1.Event_Error:
 		e.fault("server_error", b.Error.GetReason(), b.Error.GetMessage())
+	case *sessionv1.Event_SubagentStarted, *sessionv1.Event_SubagentFinished:
+		e.subagent(ev)
 	default:
 		if !e.turn(ev) && !e.output(ev) {
 			e.tool(ev)

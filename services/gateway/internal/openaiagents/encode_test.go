@@ -154,6 +154,12 @@ func TestALogIsToldAsTheWireTellsIt(t *testing.T) {
 			log:  []string{queued, started, `{"warning":{"reason":"MODEL_RETRY","message":"again"}}`, `{"turnFinished":{"state":"TURN_STATE_PARTIAL","error":{"reason":"BUDGET_EXHAUSTED","message":"no more"}}}`},
 			want: [][]string{began, {`error {"code":"model_retry","message":"again","param":null,"type":"warning"}`, `turn.failed {"code":"session_budget_exceeded","message":"no more"}`, "idle"}},
 		},
+		"a subagent": {
+			log: []string{queued, started, step1, `{"toolCallArguments":{"callId":"c1","tool":"Task","argumentsJson":"{}"}}`, `{"toolCallDecision":{"callId":"c1","decision":"DECISION_ALLOW"}}`,
+				`{"subagentStarted":{"callId":"c1","session":"sessions/x","subagent":"leaf"}}`, `{"subagentEvent":{"callId":"c1","event":{"textDelta":{"text":"a"}}}}`, `{"subagentFinished":{"callId":"c1","session":"sessions/x"}}`,
+				`{"toolCallFinished":{"callId":"c1","tool":"Task","outcome":"TOOL_OUTCOME_OK","content":[{"text":{"text":"a"}}]}}`, `{"stepFinished":{}}`, ended},
+			want: [][]string{began, {`turn.item.added 0 "mcp_call" "in_progress" "Task" {}`, "subagent.created", "subagent.active", "subagent.closed", `turn.item.done 0 "mcp_call" "completed" "Task" {} "a"`, "turn.completed", "idle"}},
+		},
 		"output with a schema": {
 			schema: true,
 			log:    []string{queued, started, step1, `{"textStarted":{}}`, `{"textDelta":{"text":"a"}}`, `{"textFinished":{}}`, `{"stepFinished":{}}`, `{"turnFinished":{"state":"TURN_STATE_COMPLETE","outputJson":"{}"}}`},

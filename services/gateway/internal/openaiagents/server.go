@@ -1,5 +1,5 @@
-// Package openaiagents serves the wire of OpenAI's Agents API: agents, sessions with their events, turns, items and
-// artifacts, for the official OpenAI clients. It keeps nothing: what our resources have no place for is in their
+// Package openaiagents serves the wire of OpenAI's Agents API: agents, sessions with their events, turns, items,
+// artifacts and subagents, for the official OpenAI clients. It keeps nothing: what our resources have no place for is in their
 // metadata.
 package openaiagents
 
@@ -56,7 +56,7 @@ func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
 		Server: shared, agentClient: sessionv1.NewAgentServiceClient(session), environments: sessionv1.NewEnvironmentServiceClient(session),
 		files: sessionv1.NewSessionFileServiceClient(session),
 	}
-	return &Server{base: b, routes: table(&agentsServer{b}, &sessionsServer{b}, &eventsServer{b}, &artifactsServer{b})}
+	return &Server{base: b, routes: table(&agentsServer{b}, &sessionsServer{b}, &eventsServer{b}, &artifactsServer{b}, &subagentsServer{&eventsServer{b}})}
 }
 
 // handler answers a request with what it returns as JSON; with nil it has answered itself.
@@ -85,9 +85,10 @@ func on(method, template string, h handler) route {
 	return route{method, Prefix + template, regexp.MustCompile("^" + pattern + "$"), h}
 }
 
-func table(agents *agentsServer, sessions *sessionsServer, events *eventsServer, artifacts *artifactsServer) []route {
+func table(agents *agentsServer, sessions *sessionsServer, events *eventsServer, artifacts *artifactsServer, subagents *subagentsServer) []route {
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	const session = "/agents/sessions/{session}"
+	const subagent = session + "/subagents/{subagent}"
 	return []route{
 		on(post, "/agents/sessions", sessions.createSession), on(get, "/agents/sessions", sessions.listSessions),
 		on(get, session, sessions.getSession), on(post, session, sessions.updateSession), on(remove, session, sessions.deleteSession),
@@ -96,6 +97,9 @@ func table(agents *agentsServer, sessions *sessionsServer, events *eventsServer,
 		on(get, session+"/turns", events.listTurns), on(get, session+"/turns/{turn}", events.getTurn), on(get, session+"/turns/{turn}/items", events.listTurnItems),
 		on(get, session+"/artifacts", artifacts.listArtifacts), on(get, session+"/artifacts/{artifact}", artifacts.getArtifact),
 		on(remove, session+"/artifacts/{artifact}", artifacts.deleteArtifact), on(get, session+"/artifacts/{artifact}/content", artifacts.artifactContent),
+		on(get, session+"/subagents", subagents.listSubagents), on(get, subagent, subagents.getSubagent), on(get, subagent+"/items", subagents.inChild(events.listItems)),
+		on(get, subagent+"/turns", subagents.turnOf(events.listTurns)), on(get, subagent+"/turns/{turn}", subagents.turnOf(events.getTurn)),
+		on(get, subagent+"/turns/{turn}/items", subagents.inChild(events.listTurnItems)),
 		on(post, "/agents", agents.createAgent), on(get, "/agents", agents.listAgents),
 		on(get, "/agents/{agent}", agents.getAgent), on(post, "/agents/{agent}", agents.updateAgent), on(remove, "/agents/{agent}", agents.deleteAgent),
 	}
@@ -167,8 +171,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		return write(w, answer)
 	}
 	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, strings.TrimPrefix(r.URL.Path, Prefix)+
-		" is not served: Fairlead serves agents and sessions of this API, with events, turns, items and artifacts. "+
-		"It has no automations, vaults, environments, traces or subagents under it; schedules, environments and subagents of its own are at /v1")
+		" is not served: Fairlead serves agents and sessions of this API, with events, turns, items, artifacts and subagents. "+
+		"It has no automations, vaults, environments or traces under it; schedules and environments of its own are at /v1")
 }
 
 // write answers with JSON.
