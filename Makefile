@@ -55,6 +55,11 @@ bin/packages/npm/.stamp: deploy/tools/packages/node_modules/.stamp $(wildcard de
 	cd bin/packages/npm && node_modules/.bin/tsc && node_modules/.bin/rollup --silent --config && \
 	  node_modules/.bin/esbuild src/index.ts src/react.ts --bundle --format=esm --target=es2022 --outdir=dist --external:react --external:./index.js --log-level=error && \
 	  npm pack --silent && touch $(ROOT)/$@
+# The Python package: a wheel, and an environment with nothing but it and a checker of types.
+bin/packages/python/.stamp: deploy/tools/packages/requirements.txt $(wildcard deploy/python/client/* deploy/python/client/fairlead/*.py deploy/python/fairlead_runtime/*.py) $(shell find gen/python -name '*.py')
+	rm -rf bin/packages/python && python3 -m venv bin/packages/python
+	bin/packages/python/bin/pip wheel --quiet --no-deps --wheel-dir bin/packages/python deploy/python/client
+	bin/packages/python/bin/pip install --quiet --requirement $< bin/packages/python/*.whl && touch $@
 .protodeps/.stamp: gen/go.mod gen/go.sum gen/cmd/protodeps/main.go
 	rm -rf .protodeps && GOWORK=off go -C gen run ./cmd/protodeps $(ROOT)/.protodeps && touch $@
 
@@ -146,9 +151,9 @@ clients: ## Install the official clients that tests run
 	@for c in $(CLIENTS); do $(MAKE) --no-print-directory $$c/.stamp || echo "$$c cannot be installed here: its tests are skipped" >&2; done
 
 # The client packages, by the folder in which they are built.
-PACKAGES := npm
+PACKAGES := npm python
 .PHONY: packages
-packages: ## Build the client packages for npm into bin/packages
+packages: ## Build the client packages for npm and Python into bin/packages
 	@for p in $(PACKAGES); do $(MAKE) --no-print-directory bin/packages/$$p/.stamp || echo "bin/packages/$$p cannot be built here: its tests are skipped" >&2; done
 
 .PHONY: need-bubblewrap need-postgres
