@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,13 +72,14 @@ func (c adminInitCommand) Run(ctx context.Context, s stdio) error {
 	if err != nil {
 		return err
 	}
-	return c.show(s, secret)
+	return c.show(s, conf, secret)
 }
 
 // show prints a key, this once.
-func (a admins) show(s stdio, secret string) error {
+func (a admins) show(s stdio, conf host.Config, secret string) error {
+	address := cmp.Or(host.Addresses(conf.Data)["public"], conf.GRPC, "HOST:PORT")
 	_, err := fmt.Fprintf(s.out, "The key of users/%s in the tenant %s, which is shown only now:\n\n  %s\n\n"+
-		"From now on every call needs a key. Give this one to the command line:\n\n  fairlead login --server 127.0.0.1:9090\n", a.User, a.Tenant, secret)
+		"From now on every call needs a key. Give this one to the command line:\n\n  fairlead login --server %s\n", a.User, a.Tenant, secret, address)
 	return err
 }
 
@@ -137,5 +139,5 @@ func (c adminKeyCommand) Run(ctx context.Context, s stdio) error {
 	case err != nil:
 		return err
 	}
-	return c.show(s, secret)
+	return c.show(s, conf, secret)
 }

@@ -55,6 +55,9 @@ func TestAdminInitOfARunningServer(t *testing.T) {
 	if first.code != 0 || !secretIn.MatchString(first.out) || !strings.Contains(first.out, "users/root in the tenant default") {
 		t.Fatalf("%+v", first)
 	}
+	if want := "fairlead login --server " + after(t, lines, "gRPC") + "\n"; !strings.Contains(first.out, want) {
+		t.Errorf("it does not say %q: %s", want, first.out)
+	}
 	if again := embedded(t, "admin", "init", "--data", data); again.code != 1 || !strings.Contains(again.err, "has a key already") {
 		t.Errorf("again: %+v", again)
 	}

@@ -164,7 +164,7 @@ var (
 		{regexp.MustCompile(`"hash":(\s*)"[^"]+"`), `"hash":$1"<hash>"`},
 		{regexp.MustCompile(`"nextPageToken":(\s*)"[^"]+"`), `"nextPageToken":$1"<token>"`},
 		{regexp.MustCompile(`"((?:d|\w+D)uration)":(\s*)"[0-9.]+s"`), `"$1":$2"<duration>"`},
-		{regexp.MustCompile(`"(durationMs|waitedMs)":(\s*)"\d+"`), `"$1":$2"<ms>"`},
+		{regexp.MustCompile(`,\s*"(durationMs|waitedMs)":\s*"\d+"`), ""}, // an answer leaves zero out
 		{regexp.MustCompile(`\b(whsec|fl)_[A-Za-z0-9+/=_-]+`), "<secret>"},
 		{regexp.MustCompile(`(?m)^: .*\n\n`), ""}, // comments of a quiet stream
 		{regexp.MustCompile(`(?m)^\{"result":\{"progress":.*\n`), ""},

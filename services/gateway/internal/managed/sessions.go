@@ -98,14 +98,17 @@ const mostDoc = 262144
 // json returns the document. A prompt that does not fit is left out.
 func (d *sessionDoc) json() (string, error) {
 	text := kept{Session: d}.json()
-	if len(text) > mostDoc {
+	if len(text) > mostDoc && d.Agent != nil {
 		d.Agent["system"] = nil
 		text = kept{Session: d}.json()
 	}
-	if len(text) > mostDoc {
-		return "", bad("agent", "its tools and texts need more than 256 KiB")
+	switch {
+	case len(text) <= mostDoc:
+		return text, nil
+	case d.Agent == nil: // another interface has made the session
+		return "", bad("metadata", "it needs more than 256 KiB")
 	}
-	return text, nil
+	return "", bad("agent", "its tools and texts need more than 256 KiB")
 }
 
 func (s *sessionsServer) createSession(c *request) (any, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -40,6 +41,9 @@ func (s Spec) checkNetwork() error {
 		}
 		if r.Host == "" {
 			return fmt.Errorf("network rule %d: host is missing", i+1)
+		}
+		if strings.ContainsFunc(r.Host, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
+			return fmt.Errorf("network rule %d: host %q has white space or a control character in it", i+1, r.Host)
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestFaultyNetworksOfAgentsAreExplained(t *testing.T) {
 		rule NetworkRule
 		want string
 	}{
-		{NetworkRule{Host: "a.com", TLS: "terminate"}, "not one of pass"}, {NetworkRule{}, "host is missing"},
+		{NetworkRule{Host: "a.com", TLS: "terminate"}, "not one of pass"}, {NetworkRule{}, "host is missing"}, {NetworkRule{Host: "a.com\x00"}, "control character"}, {NetworkRule{Host: "a com"}, "white space"},
 	} {
 		_, err := NewSet(map[string]Spec{"a": {Profile: "full", Network: []NetworkRule{x.rule}}}, Coder)
 		if err == nil || !strings.Contains(err.Error(), x.want) {
