@@ -43,7 +43,11 @@ func beServer(args []string) int {
 	dir, file, address, rpc := args[0], args[1], args[2], args[3]
 	h, err := open(context.Background(), dir, file, address, rpc, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err == nil {
-		err = h.Run(context.Background(), func(_, at string) { fmt.Println(at) })
+		err = h.Run(context.Background(), func(face, at string) {
+			if face == "http" { // the last one: it listens for gRPC before
+				fmt.Println(at)
+			}
+		})
 	}
 	fmt.Fprintln(os.Stderr, err)
 	return 1
