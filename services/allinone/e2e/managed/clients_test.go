@@ -155,20 +155,25 @@ func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
 	}
 }
 
-func TestTheExampleOfThePage(t *testing.T) {
-	prove.Only(t, "it starts an official client")
-	s := serveUsers(t)
+// example returns the program of the page with this title, for a server.
+func example(t *testing.T, title, url string) string {
+	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)```python\n(# Claude Managed Agents\n.*?)```").FindAllSubmatch(text, -1)
+	found := regexp.MustCompile("(?s)```python\n(# "+title+"\n.*?)```").FindAllSubmatch(text, -1)
 	if len(found) != 1 {
-		t.Fatalf("the page has %d examples", len(found))
+		t.Fatalf("the page has %d examples %s", len(found), title)
 	}
-	example := strings.ReplaceAll(string(found[0][1]), "http://127.0.0.1:8080", s.URL)
-	example = strings.ReplaceAll(example, "claude-sonnet-5-5", "scripted:agents")
-	if got := s.program(t, have(t, python, "make bin/models/.stamp"), file(t, "example.py", example)); got != "You said: Write a haiku into haiku.txt.\n" {
+	return strings.ReplaceAll(string(found[0][1]), "http://127.0.0.1:8080", url)
+}
+
+func TestTheExampleOfThePage(t *testing.T) {
+	prove.Only(t, "it starts an official client")
+	s := serveUsers(t)
+	script := strings.ReplaceAll(example(t, "Claude Managed Agents", s.URL), "claude-sonnet-5-5", "scripted:agents")
+	if got := s.program(t, have(t, python, "make bin/models/.stamp"), file(t, "example.py", script)); got != "You said: Write a haiku into haiku.txt.\n" {
 		t.Errorf("it prints\n%s", got)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,7 +56,7 @@ func (h *hosted) newSession(t *testing.T) string {
 func (h *hosted) poll(t *testing.T, query string) object {
 	t.Helper()
 	code, text := h.Call(t, "GET", base+h.queue+"/poll"+query, "", append(h.key, "Anthropic-Worker-ID", "one")...)
-	if code == http.StatusNoContent {
+	if code == http.StatusOK && text == "null" {
 		return nil
 	}
 	out := object{}
@@ -84,12 +87,6 @@ func (h *hosted) beat(t *testing.T, work, expected string, seconds int) (int, ob
 		t.Fatalf("heartbeat: %d %s", code, text)
 	}
 	return code, out
-}
-
-// use returns the call that waits for a worker.
-func (h *hosted) use(t *testing.T) object {
-	t.Helper()
-	return last(t, h.must(t, "GET", "/sessions/"+h.session+"/events?limit=1000", "", h.key...).list(), "agent.tool_use")
 }
 
 func (h *hosted) result(use, text string) string {
@@ -236,17 +233,61 @@ func TestAnEnvironmentKeyServesItsEnvironmentAlone(t *testing.T) {
 	}
 }
 
-const workerSays = `It says 9007199254740993
-answered: ['bash']
-number.txt: 9007199254740993
-`
+// officialWorker starts the worker of the page. It is killed with the test.
+func (h *hosted) officialWorker(t *testing.T, folder string) *exec.Cmd {
+	t.Helper()
+	python := have(t, python, "make bin/models/.stamp")
+	cmd := exec.Command(python, file(t, "worker.py", example(t, "A worker", h.URL)))
+	cmd.Env = append(os.Environ(), "ENVIRONMENT_ID="+h.environment, "ENVIRONMENT_KEY="+h.secret, "WORKDIR="+folder)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	return cmd
+}
 
+// TestTheOfficialWorker runs the calls of a session. Another one goes on after it was killed, and makes no call again that was answered.
 func TestTheOfficialWorker(t *testing.T) {
 	prove.Only(t, "it starts an official worker")
 	s := serveUsers(t)
-	h := beginHosted(t, s)
-	script := strings.NewReplacer("ENVIRONMENT_KEY", h.secret, "ENVIRONMENT_ID", h.environment, "AGENT_ID", h.agentID).Replace(read(t, "worker.py"))
-	if got := s.program(t, have(t, python, "make bin/models/.stamp"), file(t, "worker.py", script)); got != workerSays {
-		t.Errorf("it prints\n%s", got)
+	h, folder := beginHosted(t, s), t.TempDir()
+	st := h.follow(t, h.session, "", h.api...)
+	for turn := 1; turn <= 2; turn++ {
+		worker := h.officialWorker(t, folder)
+		s.say(t, h.session, "hosted, please", h.api...)
+		for events := st.until("session.status_idle"); ; events = st.until("session.status_idle") {
+			if last(t, events, "session.status_idle").text("stop_reason", "type") == "requires_action" {
+				continue
+			}
+			if got := said(last(t, events, "agent.message")); got != "It says 9007199254740993" {
+				t.Errorf("the agent says %q in %s", got, kinds(events))
+			}
+			break
+		}
+		if err := worker.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		runs, err := os.ReadFile(filepath.Join(folder, "runs.txt"))
+		if want := strings.Repeat("run\n", turn); err != nil || string(runs) != want {
+			t.Errorf("after turn %d the calls have written %q, %v", turn, runs, err)
+		}
+	}
+}
+
+// TestAStreamTellsWhatTheLogDoesNotHave: new titles and metadata, and that a session was archived.
+func TestAStreamTellsWhatTheLogDoesNotHave(t *testing.T) {
+	prove.Only(t, "it waits for six heartbeats")
+	s := serve(t)
+	id := s.begin(t, toolset)
+	st := s.follow(t, id, "")
+	s.must(t, "POST", "/sessions/"+id, `{"title":"New","metadata":{"a":"b"}}`)
+	if e := last(t, st.until("session.updated"), "session.updated"); e.text("title") != "New" || e.text("metadata", "a") != "b" || e.text("id") == "" {
+		t.Errorf("the change comes as %v", e)
+	}
+	s.must(t, "POST", "/sessions/"+id+"/archive", "")
+	st.until("session.status_terminated")
+	if all := s.must(t, "GET", "/sessions/"+id+"/events", "").list(); len(all) == 0 || all[len(all)-1].text("type") != "session.status_terminated" {
+		t.Errorf("the list has %s", kinds(all))
 	}
 }

@@ -155,7 +155,7 @@ func (s *Server) Match(path string) (pattern string, methods []string) {
 
 // Serve implements wire.Handler.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
-	if err := s.serve(w, r); err != nil {
+	if err := s.serve(w, r); err != nil { //nolint:contextcheck // the request has the context
 		s.Refuse(w, r, err)
 	}
 }

@@ -93,11 +93,8 @@ func (s *workServer) poll(c *request) (any, error) {
 		ctx, cancel := s.service(c)
 		got, err := s.queues.PollWork(ctx, &sessionv1.PollWorkRequest{Queue: q, Worker: worker, Reclaim: durationpb.New(time.Duration(reclaim) * time.Millisecond)})
 		cancel()
-		if err != nil {
-			return nil, err
-		}
-		if got.GetWork() != nil {
-			return workJSON(q, got.GetWork()), nil
+		if err != nil || got.GetWork() != nil {
+			return workJSON(q, got.GetWork()), err
 		}
 		wait := time.NewTimer(min(lookAgain, max(0, time.Until(end))))
 		select {
@@ -106,8 +103,7 @@ func (s *workServer) poll(c *request) (any, error) {
 		}
 		wait.Stop()
 		if !time.Now().Before(end) || c.r.Context().Err() != nil {
-			c.w.WriteHeader(http.StatusNoContent)
-			return nil, nil //nolint:nilnil // it has answered
+			return json.RawMessage("null"), nil // the official clients take a body of another type for text
 		}
 	}
 }
