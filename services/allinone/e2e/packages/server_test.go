@@ -116,7 +116,7 @@ func (s *server) run(t *testing.T, dir string, env []string, arguments ...string
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer stop()
-	cmd := exec.CommandContext(ctx, arguments[0], arguments[1:]...) //nolint:gosec // the programs are the test's
+	cmd := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), "FAIRLEAD_API_KEY=", "FAIRLEAD_BASE_URL="+s.URL, "FAIRLEAD_TARGET="+s.GRPC), env...)
 	var errs bytes.Buffer
