@@ -2,23 +2,102 @@ package dispatch
 
 import (
 	"context"
+	"sync"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
+// taking keeps the two ways in which this replica takes sessions apart, so that it takes no more than it may: a
+// claim alone, or any number of submissions that take a session each.
+type taking struct {
+	alone   sync.RWMutex
+	pending map[string]int // submissions that may take a session, by tenant; Dispatcher.mu guards it
+}
+
+// Submit puts a command into an inbox. If the session is idle and there is room, this replica takes it in the same
+// commit, which saves the turn the commit of a claim.
+func (d *Dispatcher) Submit(ctx context.Context, n store.Submit) (store.Answer, error) {
+	if !d.alone.TryRLock() { // a claim is running, or waits to
+		return d.deps.Store.Submit(ctx, n)
+	}
+	defer d.alone.RUnlock()
+	run := d.makeRoom(n.Tenant)
+	if run == nil {
+		return d.deps.Store.Submit(ctx, n)
+	}
+	defer d.countPending(n.Tenant, -1)
+	n.Claim = &store.Claimer{Replica: d.config.Replica, TTL: d.config.LeaseTTL}
+	// A caller that goes away must not leave a lease behind that this replica does not know of.
+	submitting, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.LeaseTTL)
+	defer cancel()
+	answer, err := d.deps.Store.Submit(submitting, n)
+	if err == nil && answer.Lease != nil {
+		d.start(run, *answer.Lease, 0) //nolint:contextcheck // the worker outlives the request
+	}
+	return answer, err
+}
+
+// makeRoom returns the context of a worker for another session of a tenant, nil if there is no room for one or another
+// session waits for it.
+func (d *Dispatcher) makeRoom(tenant string) context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	room, ofTenant := d.config.MaxSessions, d.config.MaxPerTenant
+	for k, h := range d.held {
+		if h.depth == 0 {
+			room--
+			if k.Tenant == tenant {
+				ofTenant--
+			}
+		}
+	}
+	for t, n := range d.pending {
+		room -= n
+		if t == tenant {
+			ofTenant -= n
+		}
+	}
+	if d.draining || d.left.Load() || room <= 0 || d.config.MaxPerTenant > 0 && ofTenant <= 0 {
+		return nil
+	}
+	if d.run != nil {
+		d.pending[tenant]++
+	}
+	return d.run
+}
+
+func (d *Dispatcher) countPending(tenant string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pending[tenant] += n; d.pending[tenant] == 0 {
+		delete(d.pending, tenant)
+	}
+}
+
 // claim takes as many sessions as there is room for.
 func (d *Dispatcher) claim(ctx context.Context) {
+	d.alone.Lock()
+	defer d.alone.Unlock()
+	d.left.Store(true) // a worker that ends from here on makes room that this look does not know of
+	if left := d.claimAll(ctx); !left {
+		d.left.Store(false)
+	}
+}
+
+// claimAll claims at every depth. It reports whether there may be more sessions than there was room for.
+func (d *Dispatcher) claimAll(ctx context.Context) (left bool) {
 	deepest := 0
 	if d.children.Swap(false) {
 		deepest = d.config.MaxDepth
 	}
 	for depth := range deepest + 1 {
-		d.claimAt(ctx, depth)
+		left = d.claimAt(ctx, depth) || left
 	}
+	return left
 }
 
-// claimAt takes sessions of one depth.
-func (d *Dispatcher) claimAt(ctx context.Context, depth int) {
+// claimAt takes sessions of one depth. It reports whether there may be more than there was room for.
+func (d *Dispatcher) claimAt(ctx context.Context, depth int) (left bool) {
 	d.mu.Lock()
 	room := d.config.MaxSessions
 	if d.draining {
@@ -39,7 +118,7 @@ func (d *Dispatcher) claimAt(ctx context.Context, depth int) {
 	}
 	d.mu.Unlock()
 	if room <= 0 {
-		return
+		return true
 	}
 	leases, err := d.ask(ctx, store.Claim{
 		Replica: d.config.Replica, Limit: room, TTL: d.config.LeaseTTL, TenantLimit: d.config.MaxPerTenant, Held: held,
@@ -49,7 +128,7 @@ func (d *Dispatcher) claimAt(ctx context.Context, depth int) {
 		if ctx.Err() == nil {
 			d.log.WarnContext(ctx, "cannot claim sessions; will try again", "error", err)
 		}
-		return
+		return true
 	}
 	for _, l := range leases {
 		if l.Suspect {
@@ -57,6 +136,7 @@ func (d *Dispatcher) claimAt(ctx context.Context, depth int) {
 		}
 		d.start(ctx, l, depth)
 	}
+	return len(leases) >= room || suspects == 0
 }
 
 // ask claims, but does not wait for the answer longer than the leases last.

@@ -60,17 +60,22 @@ type Dispatcher struct {
 	log    *slog.Logger
 
 	mu       sync.Mutex
+	run      context.Context //nolint:containedctx // of Run: the workers' context; nil: Run has not begun, or has ended
 	held     map[store.Key]*heldLease
 	draining bool // no more claims
 	workers  sync.WaitGroup
 	look     chan struct{}
 	children atomic.Bool // sessions of subagents may be there to claim, too
+	// left says that the last look may have left sessions for which there was no room.
+	left atomic.Bool
+	taking
 }
 
 type heldLease struct {
 	lease  store.Lease
 	depth  int // of a subagent; 0: of none
 	worker *turn.Worker
+	woken  bool // Dispatcher.mu guards it
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the worker has ended and its lease is released or left
 }
@@ -80,7 +85,7 @@ var errStopping = errors.New("the server is stopping")
 
 // New returns a dispatcher; Run does the work.
 func New(c Config, d *turn.Deps, h *hub.Hub, log *slog.Logger) *Dispatcher {
-	out := &Dispatcher{config: c, deps: d, hub: h, log: log, held: map[store.Key]*heldLease{}, look: make(chan struct{}, 1)}
+	out := &Dispatcher{config: c, deps: d, hub: h, log: log, held: map[store.Key]*heldLease{}, look: make(chan struct{}, 1), taking: taking{pending: map[string]int{}}}
 	out.children.Store(true)
 	return out
 }
@@ -94,6 +99,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.receive(wakes) })
 	loops.Go(func() { d.renewAll(ctx) })
+	d.setRun(ctx)
 	poll := time.NewTicker(d.config.PollInterval)
 	defer poll.Stop()
 	for ctx.Err() == nil {
@@ -105,9 +111,17 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+	d.setRun(nil)
 	d.workers.Wait()
 	loops.Wait()
 	return nil
+}
+
+// setRun sets the context of new workers; nil: there are no more.
+func (d *Dispatcher) setRun(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.run = ctx
 }
 
 // Drain stops claiming, lets every worker finish its step, and releases each lease as soon as its worker has
@@ -146,16 +160,15 @@ func (d *Dispatcher) lookSoon(children bool) {
 // all others to Run. It ends when the channel is closed.
 func (d *Dispatcher) receive(wakes <-chan store.Wake) {
 	for w := range wakes {
-		h := d.lookup(w.Key)
 		switch w.Kind {
 		case store.WakeInbox:
-			if h != nil {
+			if h := d.wokenHolder(w.Key); h != nil {
 				h.worker.Wake()
 			} else {
 				d.lookSoon(strings.HasPrefix(w.Session, subagent.Prefix))
 			}
 		case store.WakeEvents:
-			if h == nil && d.hub.Following(w.Key) {
+			if !d.holds(w.Key) && d.hub.Following(w.Key) {
 				d.hub.Publish(w.Key, nil)
 			}
 		case store.WakeJobs:
@@ -183,10 +196,22 @@ func (d *Dispatcher) wakeAll() {
 	}
 }
 
-func (d *Dispatcher) lookup(k store.Key) *heldLease {
+func (d *Dispatcher) holds(k store.Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.held[k]
+	return d.held[k] != nil
+}
+
+// wokenHolder returns the holding of a session, and notes that its inbox has something: the worker may have looked
+// for the last time.
+func (d *Dispatcher) wokenHolder(k store.Key) *heldLease {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.held[k]
+	if h != nil {
+		h.woken = true
+	}
+	return h
 }
 
 // start runs a worker, which Run waits for.
@@ -194,7 +219,7 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease, depth int) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	h := &heldLease{lease: l, depth: depth, worker: turn.New(d.deps, l), cancel: cancel, done: make(chan struct{})}
 	d.mu.Lock()
-	if d.draining { // the drain began during the claim
+	if d.draining || d.run == nil { // the drain began during the claim
 		d.mu.Unlock()
 		cancel(nil)
 		d.release(ctx, l, "")
@@ -205,7 +230,6 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease, depth int) {
 		old.cancel(store.ErrStaleEpoch)
 	}
 	d.held[l.Key] = h
-	d.mu.Unlock()
 	d.workers.Go(func() {
 		defer close(h.done)
 		defer cancel(nil)
@@ -214,6 +238,7 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease, depth int) {
 		if d.held[l.Key] == h {
 			delete(d.held, l.Key)
 		}
+		woken := h.woken
 		d.mu.Unlock()
 		if err != nil {
 			d.failed(ctx, h, err)
@@ -222,9 +247,12 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease, depth int) {
 		// the session. The events of a commit whose answer was lost were not
 		// published.
 		d.hub.Publish(l.Key, nil)
-		// A command may have come after the worker's last look.
-		d.lookSoon(depth > 0)
+		// A command may have come after the worker's last look. Another session may have waited for the room.
+		if err != nil || woken || depth > 0 || l.Suspect || d.config.MaxPerTenant > 0 || d.left.Load() {
+			d.lookSoon(depth > 0)
+		}
 	})
+	d.mu.Unlock()
 }
 
 // failed handles the lease of a worker that has failed. A worker that was asked to stop, or whose database

@@ -64,6 +64,8 @@ type Config struct {
 	Agents *agent.Set
 	Faults
 	Peers
+	// Submit puts the command of a turn into an inbox; this replica may take the session at once.
+	Submit func(ctx context.Context, n store.Submit) (store.Answer, error)
 	// Try does a job at once, if possible.
 	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
 	// RepositoryBranch is the pattern of sessions' own branches.

@@ -110,7 +110,7 @@ func (s *turns) acceptFrom(ctx context.Context, method string, from origin, r *s
 
 // submit puts a turn's command into the inbox. It returns the turn, or the earlier one of a repeated request.
 func (s *turns) submit(ctx context.Context, t *sessionv1.Turn, n store.Submit, about subject) (*sessionv1.Turn, error) {
-	answer, err := s.Store.Submit(ctx, n)
+	answer, err := s.Submit(ctx, n)
 	if errors.Is(err, store.ErrTurnActive) {
 		return nil, turnActive(about.session)
 	}

@@ -21,6 +21,13 @@ type Member struct {
 	Empty bool
 }
 
+// Presence is the part of a store that several replicas share which knows at once that one of them has died.
+type Presence interface {
+	// KeepPresent shows until ctx ends that a replica lives, and ends the leases of those that died. A replica that
+	// stops must release its leases before.
+	KeepPresent(ctx context.Context, replica string)
+}
+
 // Members is the part of a store that several servers can share.
 type Members interface {
 	// Enlist makes a process the one that runs under a member's name. It removes

@@ -92,6 +92,8 @@ type Answer struct {
 	// Replayed says that this mutation changed nothing because it was made
 	// before.
 	Replayed bool
+	// Lease, if not nil, is the lease under which the submitter holds the session: see Submit.Claim.
+	Lease *Lease
 }
 
 // NewSession describes a session to be created.

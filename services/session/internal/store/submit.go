@@ -51,6 +51,12 @@ type Command struct {
 	Time   time.Time // set by the store
 }
 
+// Claimer is who claims a session, and for how long.
+type Claimer struct {
+	Replica string
+	TTL     time.Duration
+}
+
 // Submit is a command to put into an inbox. It is atomic.
 type Submit struct {
 	Key
@@ -81,6 +87,9 @@ type Submit struct {
 	CancelQueued bool
 	// FromParent says that the turn is the one for which a subagent's session is made.
 	FromParent bool
+	// Claim, if not nil, also claims the session, unless it is held, promised or fenced, or has other work to do: that is left to
+	// Claim, which knows who comes first. A claimed session wakes no claimer.
+	Claim *Claimer
 	// Digest must match the digest of the waiting approval, for CommandApproval, or the
 	// id of the waiting question, for CommandAnswer.
 	Digest string

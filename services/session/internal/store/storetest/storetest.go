@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"agents", testAgents},
 		{"changes of sessions", testSessionChanges},
 		{"submit", testSubmit},
+		{"taking", testTaking},
 		{"turns", testTurns},
 		{"answers", testAnswers},
 		{"what waits for people", testPending},

@@ -50,7 +50,24 @@ func submit(ctx context.Context, tx Tx, n store.Submit) (store.Answer, []store.W
 	if err != nil || answer.Replayed || len(submission.Commands) == 0 {
 		return answer, nil, err
 	}
-	return answer, []store.Wake{{Key: row.Key, Kind: store.WakeInbox}}, putSubmission(ctx, tx, st, submission)
+	claimed, err := putSubmission(ctx, tx, st, submission, n.Claim)
+	if err != nil {
+		return store.Answer{}, nil, err
+	}
+	if claimed {
+		answer.Lease = &store.Lease{Key: row.Key, Epoch: row.Lease.Epoch + 1, Claims: 1}
+		return answer, nil, nil
+	}
+	return answer, []store.Wake{{Key: row.Key, Kind: store.WakeInbox}}, nil
+}
+
+// takeIdle claims a session that nothing is to be done for, and for which no claim has failed.
+func takeIdle(row *plan.Session, c store.Claimer) sqldb.Statement {
+	return sqldb.S(`
+		update sessions set epoch = epoch + 1, claims = 1, holder = $3, lease_until = clock_timestamp() + $4::interval
+		where tenant = $1 and session = $2 and lease_until is null and not runnable and claims = 0 and depth = 0
+			and not fence_due and passed_until is null`,
+		row.Tenant, row.Session, c.Replica, c.TTL)
 }
 
 // inboxState reads what decides about a command.
@@ -126,7 +143,8 @@ func pendingCall(ctx context.Context, q sqldb.Queryer, k store.Key, call string)
 	return p, answered, err
 }
 
-func putSubmission(ctx context.Context, tx Tx, st plan.InboxState, submission *plan.Submission) error {
+// putSubmission writes a submission, and reports whether it has claimed the session for c, which may be nil.
+func putSubmission(ctx context.Context, tx Tx, st plan.InboxState, submission *plan.Submission, c *store.Claimer) (claimed bool, _ error) {
 	row := st.Session
 	var all []sqldb.Statement
 	if t := submission.Turn; t != nil {
@@ -145,16 +163,22 @@ func putSubmission(ctx context.Context, tx Tx, st plan.InboxState, submission *p
 		all = append(all, sqldb.S("update pending_calls set answered = true where tenant = $1 and session = $2 and call = $3",
 			row.Tenant, row.Session, submission.Answered))
 	}
+	if c != nil {
+		all = append(all, takeIdle(row, *c))
+	}
 	all = append(all, sqldb.S(`
 		update sessions set next_command = $3, next_turn = $4, update_time = $5, runnable = true,
 			ready_time = case when runnable then ready_time else $5 end
 		where tenant = $1 and session = $2`,
 		row.Tenant, row.Session, row.NextCommand, row.NextTurn, st.Now))
 	n, err := tx.Send(ctx, all...)
-	if err == nil && submission.Turn != nil && n[0] == 0 {
-		return fmt.Errorf("turn %q: %w", submission.Value, store.ErrExists)
+	if err != nil {
+		return false, err
 	}
-	return err
+	if submission.Turn != nil && n[0] == 0 {
+		return false, fmt.Errorf("turn %q: %w", submission.Value, store.ErrExists)
+	}
+	return c != nil && n[len(n)-2] > 0, nil
 }
 
 // commands reads a session's inbox.
