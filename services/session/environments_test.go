@@ -31,12 +31,12 @@ func (f *fixture) environment(ctx context.Context, t *testing.T, id string, spec
 // sandboxOf makes a session and returns what a turn of it asks the sandbox for.
 func (f *fixture) sandboxOf(ctx context.Context, t *testing.T, s *sessionv1.Session) *sandboxv1.EnsureWorkspaceRequest {
 	t.Helper()
-	before := f.peers.lastWanted()
-	eventually(t, "the workspace is asked for", func() bool {
-		f.turn(ctx, t, s.Name, "hello")
-		return f.peers.lastWanted() != before && f.peers.lastWanted().GetEnvironment() != nil && f.peers.lastWanted().GetCall().GetSession() == s.Name
-	})
-	return f.peers.lastWanted()
+	f.turn(ctx, t, s.Name, "tools")
+	got := f.peers.lastWanted()
+	if got.GetEnvironment() == nil || got.GetCall().GetSession() != s.Name {
+		t.Fatalf("the workspace is asked for by %v", got)
+	}
+	return got
 }
 
 func TestASessionHasTheSandboxOfItsEnvironment(t *testing.T) {

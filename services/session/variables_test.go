@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -57,13 +56,12 @@ func TestCommandsGetTheVariablesOfWhoeverActs(t *testing.T) {
 		}
 	}
 	s := f.session(ann, t)
-	get := func(who context.Context, want map[string]string) { // a turn without a call may end before it has asked for its workspace
+	get := func(who context.Context, want map[string]string) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("commands get %d variables", len(want)), func() bool {
-			f.turn(who, t, s, "hello")
-			e := f.peers.lastWanted().GetEnvironment()
-			return e != nil && maps.Equal(e.Variables, want)
-		})
+		f.turn(who, t, s, "tools")
+		if e := f.peers.lastWanted().GetEnvironment(); e == nil || !maps.Equal(e.Variables, want) {
+			t.Errorf("commands get %v, want %v", e, want)
+		}
 	}
 	get(ann, map[string]string{"TOKEN": "of ann", "REGION": "north"})
 	get(bob, nil)
@@ -295,5 +293,21 @@ func TestVariablesThatCannotBe(t *testing.T) {
 	_, err = users.ListUserVariables(t.Context(), &sessionv1.ListUserVariablesRequest{Parent: "users/ann"})
 	if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER) {
 		t.Error(err)
+	}
+}
+
+// TestATurnWithoutCallsLeavesTheWorkspaceAlone counts what turns ask the sandbox for.
+func TestATurnWithoutCallsLeavesTheWorkspaceAlone(t *testing.T) {
+	f := start(t, hello)
+	s := f.session(t.Context(), t)
+	for range 3 {
+		f.turn(t.Context(), t, s, "hello")
+	}
+	if got := f.peers.lastWanted(); got != nil {
+		t.Errorf("turns without calls asked for %v", got)
+	}
+	f.turn(t.Context(), t, s, "tools")
+	if f.peers.lastWanted() == nil {
+		t.Error("a turn with calls asked for no workspace")
 	}
 }

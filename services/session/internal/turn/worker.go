@@ -133,7 +133,7 @@ func New(d *Deps, l store.Lease) *Worker {
 	w.workspace = workspace.New(d.Workspace, w.tools, w.calls.End)
 	w.hook = &compact.Hook{Calls: w.calls, Workspace: w.workspace}
 	w.compactor = compact.New(d.Compaction, d.Telemetry, w.spend, w.workspace, w.hook)
-	w.stepper = &step.Stepper{Telemetry: d.Telemetry, Tools: w.tools, Inbox: w.inbox, Spend: w.spend, Calls: w.calls, Compactor: w.compactor, Runtimes: d.Runtimes}
+	w.stepper = &step.Stepper{Telemetry: d.Telemetry, Tools: w.tools, Inbox: w.inbox, Spend: w.spend, Calls: w.calls, Compactor: w.compactor, Runtimes: d.Runtimes, Expect: w.workspace.Expect}
 	w.turns = &lifecycle.Turns{Telemetry: d.Telemetry, Tools: w.tools, Spend: w.spend, Workspace: w.workspace, Flags: d.Flags}
 	return w
 }

@@ -41,6 +41,8 @@ type Stepper struct {
 	Compactor *compact.Compactor
 	// Runtimes are those besides the native one, by name.
 	Runtimes map[string]Runtime
+	// Expect is called as soon as the model begins to ask for a call.
+	Expect func()
 }
 
 // Run calls the model until it answers, and commits the answer.
@@ -277,6 +279,9 @@ func (s *Stepper) stream(sc state.Scope, r state.Resolved, next Next, a *partial
 	return s.Telemetry.ModelCall(sc, r, sc.Active.Run.Attempt, "", func(sc state.Scope) (*model.Response, error) {
 		s.Spend.ModelAsked()
 		resp, err := r.Model.Stream(sc, next.Request, func(d model.Delta) error {
+			if d.Kind == model.ToolUseStart {
+				s.Expect()
+			}
 			if next.Watch != nil {
 				next.Watch(d)
 			}

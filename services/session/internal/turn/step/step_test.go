@@ -43,7 +43,7 @@ func start(t *testing.T, s agent.Spec, answers ...any) *fixture {
 	w := workspace.New(workspace.Config{}, tools, c.End)
 	sp := spend.New(spend.Config{Telemetry: tel})
 	f.Stepper = &Stepper{
-		Telemetry: tel, Tools: tools, Inbox: inbox.New(), Spend: sp, Calls: c,
+		Telemetry: tel, Tools: tools, Inbox: inbox.New(), Spend: sp, Calls: c, Expect: func() {},
 		Compactor: compact.New(compact.Config{SummaryTokens: 100}, tel, sp, w, &compact.Hook{Calls: c, Workspace: w}),
 	}
 	return f

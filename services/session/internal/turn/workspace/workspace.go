@@ -1,12 +1,13 @@
 // Package workspace gives a session's workspace its place, makes it, and keeps its files.
 //
 // A Place assigns the workspace to a node and moves it. Checkpoints keep and restore its files.
-// Repositories are cloned into it. A Workspace holds them together and prepares the workspace
-// beside the first model call of a turn.
+// Repositories are cloned into it. A Workspace holds them together and makes the workspace once
+// a turn needs it.
 package workspace
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -58,8 +59,10 @@ func New(c Config, tools *toolset.Toolset, endCalls EndCalls) *Workspace {
 	}
 }
 
-// preparation is a workspace that is being made beside the first model call.
+// preparation is a workspace that is made once something needs it.
 type preparation struct {
+	once   sync.Once // it begins, or never will
+	make   func()    // makes it and closes done
 	done   chan struct{}
 	cancel context.CancelFunc
 	err    error
@@ -67,12 +70,22 @@ type preparation struct {
 	failed []repositoryFailure // reported to the turn once
 }
 
-// Prepare makes the workspace and its repositories in the background, if the agent has tools. The
-// caller must call Release.
+// begin begins to make the workspace, unless that has begun.
+func (p *preparation) begin() { p.once.Do(func() { go p.make() }) }
+
+// Prepare gets ready to make the workspace and its repositories in the background, once the turn needs it: a turn
+// without calls leaves it alone. Repositories take time to clone, so a session's first turn begins at once. The caller
+// must call Release.
 func (w *Workspace) Prepare(sc state.Scope) {
 	w.Release()
 	w.prepared = w.prepare(sc, w.Repositories.clone)
+	if len(sc.Spec.Repositories) > 0 && sc.Proto.FinishedTurns == 0 {
+		w.prepared.begin()
+	}
 }
+
+// Expect begins to make the prepared workspace: the model is about to ask for a call.
+func (w *Workspace) Expect() { w.prepared.begin() }
 
 // prepareAgain makes the workspace anew because another user has run a command since, whose
 // variables it has. It keeps the failures that are not reported yet.
@@ -80,31 +93,33 @@ func (w *Workspace) prepareAgain(sc state.Scope) {
 	failed := w.prepared.failed
 	w.Release()
 	w.prepared = w.prepare(sc, func(state.Scope) []repositoryFailure { return failed })
+	w.prepared.begin()
 }
 
-// prepare makes the workspace in the background. fill returns what failed.
+// prepare returns how to make the workspace in the background. fill returns what failed.
 func (w *Workspace) prepare(sc state.Scope, fill func(state.Scope) []repositoryFailure) *preparation {
 	ctx, cancel := context.WithCancel(sc)
 	p := &preparation{done: make(chan struct{}), cancel: cancel, away: make(chan error, 1)}
 	if len(sc.Spec.Tools) == 0 && !w.tools.InSandbox(sc) && sc.RuntimeName() == agent.Native {
-		close(p.done)
+		p.make = func() { close(p.done) }
 		return p
 	}
 	ref := sc.CallRef(sc.Active.ID + ".workspace")
 	sc = sc.With(ctx)
-	go func() {
+	p.make = func() {
 		defer close(p.done)
 		if p.err = w.maker.forCommands(sc, ref, func(err error) { p.away <- err }); p.err == nil {
 			p.failed = fill(sc)
 		}
-	}()
+	}
 	return p
 }
 
-// Release ends the preparation and waits for its goroutine.
+// Release ends the preparation and waits for its goroutine, if there is one.
 func (w *Workspace) Release() {
 	if w.prepared != nil {
 		w.prepared.cancel()
+		w.prepared.once.Do(func() { close(w.prepared.done) })
 		<-w.prepared.done
 		w.prepared = nil
 	}
@@ -113,6 +128,7 @@ func (w *Workspace) Release() {
 // AwaitForServers waits for the workspace, in which MCP servers run, for at most a time. What is
 // wrong with it shows when a call needs it.
 func (w *Workspace) AwaitForServers(sc state.Scope, atMost time.Duration) {
+	w.prepared.begin()
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	select {
@@ -125,6 +141,7 @@ func (w *Workspace) AwaitForServers(sc state.Scope, atMost time.Duration) {
 // await waits for the prepared workspace, and warns people when that takes long.
 func (w *Workspace) await(sc state.Scope) error {
 	p, warn := w.prepared, sc.WarnAway("The workspace cannot be made now")
+	p.begin()
 	for {
 		select {
 		case <-p.done:
