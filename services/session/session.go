@@ -75,7 +75,6 @@ type Service struct {
 	store      store.Store
 	committer  *eventlog.Committer
 	dispatcher *dispatch.Dispatcher
-	replica    string // unique among all replicas and all earlier starts
 	jobs       *jobs.Runner
 	webhooks   *webhook.Deliverer
 	server     *server.Server
@@ -183,7 +182,6 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
 	defaults := server.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
 	replica := id.New()
-	s.replica = replica
 	d.Log.Info("session replica", "replica", replica)
 	warnOfAgents(d.Log, agents, c.Checkpoints)
 	warnOfModels(d.Log, agents, s.models)
@@ -224,7 +222,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 			},
 		},
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
-		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try, Submit: s.dispatcher.Submit,
+		RepositoryBranch: c.RepositoryBranch, Workers: server.Workers{Try: s.jobs.Try, Submit: s.dispatcher.Submit},
 		ModelNames: server.ModelNames{Catalog: s.models, ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name, Runtimes: func(ctx context.Context) []*sessionv1.RuntimeCapabilities { return s.runtimes(ctx, agents) }, Flags: s.flags.Capabilities},
 		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
@@ -329,7 +327,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.committer.Run(commit) })
 	if shared, ok := s.store.(store.Presence); ok {
 		g.Go(func() error {
-			shared.KeepPresent(commit, s.replica)
+			shared.KeepPresent(commit, s.dispatcher.Replica())
 			return nil
 		})
 	}

@@ -99,7 +99,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.receive(wakes) })
 	loops.Go(func() { d.renewAll(ctx) })
-	d.setRun(ctx)
+	d.begin(ctx)
 	poll := time.NewTicker(d.config.PollInterval)
 	defer poll.Stop()
 	for ctx.Err() == nil {
@@ -111,17 +111,26 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	d.setRun(nil)
+	d.end()
 	d.workers.Wait()
 	loops.Wait()
 	return nil
 }
 
-// setRun sets the context of new workers; nil: there are no more.
-func (d *Dispatcher) setRun(ctx context.Context) {
+// Replica is the name of this replica.
+func (d *Dispatcher) Replica() string { return d.config.Replica }
+
+// begin sets the context of new workers; after end there are no more.
+func (d *Dispatcher) begin(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.run = ctx
+}
+
+func (d *Dispatcher) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.run = nil
 }
 
 // Drain stops claiming, lets every worker finish its step, and releases each lease as soon as its worker has

@@ -64,10 +64,7 @@ type Config struct {
 	Agents *agent.Set
 	Faults
 	Peers
-	// Submit puts the command of a turn into an inbox; this replica may take the session at once.
-	Submit func(ctx context.Context, n store.Submit) (store.Answer, error)
-	// Try does a job at once, if possible.
-	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
+	Workers
 	// RepositoryBranch is the pattern of sessions' own branches.
 	RepositoryBranch string
 	// Nodes chooses the node of a new workspace.
@@ -89,6 +86,14 @@ type Config struct {
 	ImportMaxBytes int64
 	// IdleProgress is how often a quiet stream reports its position.
 	IdleProgress time.Duration
+}
+
+// Workers do at once, if possible, what could wait for any replica.
+type Workers struct {
+	// Try does a job.
+	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
+	// Submit puts the command of a turn into an inbox. This replica may take the session.
+	Submit func(ctx context.Context, n store.Submit) (store.Answer, error)
 }
 
 // Use bounds how much callers may use.
