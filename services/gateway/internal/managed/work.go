@@ -99,10 +99,11 @@ func (s *workServer) poll(c *request) (any, error) {
 		wait := time.NewTimer(min(lookAgain, max(0, time.Until(end))))
 		select {
 		case <-c.r.Context().Done():
+			wait.Stop()
+			return nil, c.r.Context().Err()
 		case <-wait.C:
 		}
-		wait.Stop()
-		if !time.Now().Before(end) || c.r.Context().Err() != nil {
+		if !time.Now().Before(end) {
 			return json.RawMessage("null"), nil // the official clients take a body of another type for text
 		}
 	}
