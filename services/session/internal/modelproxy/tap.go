@@ -149,7 +149,10 @@ func (t *tap) tells(data []byte) bool {
 	if bytes.Contains(data, stopName) || bytes.Contains(data, endName) {
 		return true
 	}
-	return bytes.Contains(data, usageName) && !(t.found.ID != "" && bytes.Contains(data, nullUsage) && bytes.Contains(data, choices))
+	if t.found.ID != "" && bytes.Contains(data, nullUsage) && bytes.Contains(data, choices) {
+		return false
+	}
+	return bytes.Contains(data, usageName)
 }
 
 // read reads a JSON value, and reports whether it has a usage.
