@@ -65,6 +65,35 @@ func TestATaskIsItsUsersOwn(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatComesAgainAnswersNothingElse(t *testing.T) {
+	s := serve(t)
+	for _, b := range bindings {
+		t.Run(b.name, func(t *testing.T) {
+			first := b.task(t, s, "asker", said("twice-"+b.name, "write twice"))
+			call := textAt(first, "status", "message", "parts", 1, "data", "approval", "call")
+			answer := said("twice-ok-"+b.name, []any{object{"data": object{"decision": "approve"}}}, object{"taskId": first["id"]})
+			named := said("twice-ok-"+b.name, []any{object{"data": object{"decision": "approve", "call": call}}}, object{"taskId": first["id"]})
+			second := b.task(t, s, "asker", answer)
+			if textAt(second, "status", "state") != waits || textAt(second, "status", "message", "parts", 1, "data", "approval", "call") == call {
+				t.Fatalf("after the first answer the task is %s", jsonOf(second))
+			}
+			if again := b.task(t, s, "asker", answer); jsonOf(again) != jsonOf(second) {
+				t.Errorf("the answer again: %s", jsonOf(again))
+			}
+			if again := b.task(t, s, "asker", named); jsonOf(again) != jsonOf(second) {
+				t.Errorf("an answer to the first call again: %s", jsonOf(again))
+			}
+			if got := b.follow(t, s, "asker", "SendStreamingMessage", answer, nil); got.state != waits {
+				t.Errorf("the answer again, as a stream: %+v", got)
+			}
+			done := b.task(t, s, "asker", said("twice-no-"+b.name, []any{object{"data": object{"decision": "deny"}}}, object{"taskId": first["id"]}))
+			if textAt(done, "status", "state") != completed {
+				t.Errorf("after the second answer the task is %s", jsonOf(done))
+			}
+		})
+	}
+}
+
 func TestMessagesOfAgentsAreBounded(t *testing.T) {
 	s := serve(t)
 	for _, b := range bindings {
@@ -158,6 +187,11 @@ func TestBadForms(t *testing.T) {
 	} {
 		if code, text := s.Call(t, "POST", c.path, c.body, "A2A-Version", c.version); code != c.code || !strings.Contains(text, c.want) {
 			t.Errorf("%s %s: %d %s, want %d and %s", c.path, c.body, code, text, c.code, c.want)
+		}
+	}
+	for _, query := range []string{"pageSize=%2B5", "pageSize=05", "historyLength=%2B0"} { // numbers, and no JSON
+		if code, text := s.Call(t, "GET", "/a2a/coder/tasks?"+query, "", "A2A-Version", "1.0"); code != http.StatusOK {
+			t.Errorf("%s: %d %s", query, code, text)
 		}
 	}
 	if code, text := s.Call(t, "GET", "/a2a/coder", ""); code != http.StatusMethodNotAllowed || !strings.Contains(text, `"jsonrpc":"2.0"`) {

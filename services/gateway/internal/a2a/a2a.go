@@ -240,10 +240,11 @@ func (c *call) query() (map[string]json.RawMessage, error) {
 		case name == "A2A-Version":
 			continue
 		case slices.Contains(numbers, name):
-			if _, err := strconv.ParseInt(v, 10, 32); err != nil {
+			n, err := strconv.ParseInt(v, 10, 32)
+			if err != nil {
 				return nil, bad(name, "is no number: "+problem.Excerpt(v))
 			}
-			params[name] = json.RawMessage(v)
+			params[name] = json.RawMessage(strconv.FormatInt(n, 10)) // +5 and 05 are no JSON
 		case slices.Contains(flags, name):
 			if v != "true" && v != "false" {
 				return nil, bad(name, "is neither true nor false")

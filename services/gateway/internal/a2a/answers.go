@@ -47,8 +47,11 @@ var (
 	}
 )
 
-// answer is a request that answers something.
-type answer func(ctx context.Context) error
+// reply is a request that answers something.
+type reply struct {
+	to   *ask
+	send func(ctx context.Context) error
+}
 
 // reply answers what a task asks for. Everything is checked before anything has an effect.
 func (c *call) reply(ctx context.Context, b *begun) error {
@@ -71,24 +74,26 @@ func (c *call) reply(ctx context.Context, b *begun) error {
 	if len(open) == 0 {
 		return c.notAsked(f)
 	}
-	var answers []answer
+	var answers []*reply
 	answered := map[string]bool{}
 	for _, d := range given {
-		a, one, err := c.answer(m, d, open)
+		r, err := c.answer(m, d, f, open)
 		if err != nil {
 			return err
 		}
-		if answered[a.key()] {
+		if answered[r.to.key()] {
 			return bad(d.field, "answers what another part answers")
 		}
-		answers, answered[a.key()] = append(answers, one), true
+		answers, answered[r.to.key()] = append(answers, r), true
 	}
-	for _, one := range answers {
-		err := one(ctx)
-		if late(err) {
+	for _, r := range answers {
+		switch err := r.send(ctx); {
+		case err == nil:
+		case apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED) && !r.to.resolved:
+			delete(answered, r.to.key()) // the message has answered what was asked before, and answers nothing else
+		case late(err):
 			return c.notAsked(f)
-		}
-		if err != nil {
+		default:
 			return err
 		}
 	}
@@ -153,33 +158,49 @@ func decisions(m *message) (all []*decision, err error) {
 	return all, nil
 }
 
-// answer returns the request for one answer to what is open.
-func (c *call) answer(m *message, d *decision, open []*ask) (*ask, answer, error) {
-	named := slices.DeleteFunc(slices.Clone(open), func(a *ask) bool {
-		return d.Call != "" && d.Call != a.call || d.Question != "" && d.Question != a.question.GetQuestion().GetId()
-	})
-	if len(named) == 0 {
-		return nil, nil, bad(d.field, "names a call or a question that is not asked now")
+// answer returns the request for one answer to what is open. Its id is that of the message: a message that comes again
+// does not answer what is asked by then.
+func (c *call) answer(m *message, d *decision, f *fold, open []*ask) (*reply, error) {
+	a, err := d.choose(f, open)
+	if err != nil {
+		return nil, err
 	}
-	if len(named) > 1 {
-		return nil, nil, bad(d.field, "has to name the call that it answers: several are asked, "+keyOf(named))
-	}
-	a := named[0]
-	id := wire.RequestID("a2a", m.TaskID, m.MessageID, a.key())
+	id := wire.RequestID("a2a", m.TaskID, m.MessageID, d.field)
 	if a.question != nil {
 		req, err := d.toQuestion(a)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		req.RequestId = id
-		return a, func(ctx context.Context) error { _, err := c.Sessions.AnswerQuestion(ctx, req); return err }, nil
+		return &reply{a, func(ctx context.Context) error { _, err := c.Sessions.AnswerQuestion(ctx, req); return err }}, nil
 	}
 	req, err := d.toApproval(a)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	req.RequestId = id
-	return a, func(ctx context.Context) error { _, err := c.Sessions.ResolveApproval(ctx, req); return err }, nil
+	return &reply{a, func(ctx context.Context) error { _, err := c.Sessions.ResolveApproval(ctx, req); return err }}, nil
+}
+
+// choose returns what a decision answers. One that names what was asked before may be of a message that comes again.
+func (d *decision) choose(f *fold, open []*ask) (*ask, error) {
+	other := func(a *ask) bool {
+		return d.Call != "" && d.Call != a.call || d.Question != "" && d.Question != a.question.GetQuestion().GetId()
+	}
+	named := slices.DeleteFunc(slices.Clone(open), other)
+	if before := slices.DeleteFunc(slices.Clone(f.asks), other); len(named) == 0 && len(before) > 0 {
+		named = before[len(before)-1:]
+	}
+	switch {
+	case len(named) == 0:
+		return nil, bad(d.field, "names a call or a question that is not asked")
+	case len(named) > 1:
+		return nil, bad(d.field, "has to name the call that it answers: several are asked, "+keyOf(named))
+	case d.Call == "" && d.Decision != "" && slices.ContainsFunc(f.asks, func(a *ask) bool { return a.session != named[0].session }):
+		// A session remembers only its own requests, so a message that comes again would count as new.
+		return nil, bad(d.field, "has to name the call that it answers, because several agents have asked: "+named[0].call)
+	}
+	return named[0], nil
 }
 
 // toApproval returns the request that answers an approval.
