@@ -11,6 +11,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -74,8 +75,6 @@ type answer struct {
 	begun bool
 }
 
-var errDraining = errors.New("the gateway is stopping")
-
 // run writes what arrives until the answer is complete. Its error says why it is not.
 func (a *answer) run(ctx context.Context) error {
 	ping := time.NewTimer(a.Heartbeat)
@@ -93,7 +92,7 @@ func (a *answer) run(ctx context.Context) error {
 			}
 			a.out.Buf, complete = a.enc.Ended(a.out.Buf, err), true
 		case <-rpc.Draining(ctx):
-			return errDraining
+			return problem.Stopping()
 		case <-ping.C:
 			a.out.Buf = append(a.out.Buf, heartbeat...)
 			if w, able := a.enc.(Waiting); able {
