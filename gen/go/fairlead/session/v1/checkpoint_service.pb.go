@@ -486,7 +486,14 @@ type RewindSessionRequest struct {
 	// Goes back to the last checkpoint but one, which is the last one then.
 	LatestButOne bool `protobuf:"varint,3,opt,name=latest_but_one,json=latestButOne,proto3" json:"latest_but_one,omitempty"`
 	// The request's idempotency key.
-	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Goes back to before this turn, as `sessions/{session}/turns/{turn}`: the
+	// conversation stands where the turn began. The files are those of the first
+	// checkpoint that was made since; without one nothing that needs a checkpoint
+	// has changed any, and they stay. A turn that the conversation does not have is
+	// NOT_FOUND with reason TURN_NOT_FOUND. If that first checkpoint is gone, or
+	// could not be made, it is FAILED_PRECONDITION with reason REWIND_FAILED.
+	BeforeTurn    string `protobuf:"bytes,5,opt,name=before_turn,json=beforeTurn,proto3" json:"before_turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -549,13 +556,21 @@ func (x *RewindSessionRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *RewindSessionRequest) GetBeforeTurn() string {
+	if x != nil {
+		return x.BeforeTurn
+	}
+	return ""
+}
+
 // RewindSessionResponse says where the session stands.
 type RewindSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// The checkpoint to which it was rewound, as
-	// `sessions/{session}/checkpoints/{checkpoint}`.
+	// `sessions/{session}/checkpoints/{checkpoint}`; empty after a rewind to before a
+	// turn.
 	Checkpoint    string `protobuf:"bytes,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -650,7 +665,7 @@ const file_fairlead_session_v1_checkpoint_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x84\x01\n" +
 	"\x17ListCheckpointsResponse\x12A\n" +
 	"\vcheckpoints\x18\x01 \x03(\v2\x1f.fairlead.session.v1.CheckpointR\vcheckpoints\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa3\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xda\x04\n" +
 	"\x14RewindSessionRequest\x12=\n" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12p\n" +
 	"\n" +
@@ -658,8 +673,10 @@ const file_fairlead_session_v1_checkpoint_service_proto_rawDesc = "" +
 	"checkpoint\x12$\n" +
 	"\x0elatest_but_one\x18\x03 \x01(\bR\flatestButOne\x124\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId:~\xbaH{\x1ay\n" +
-	"\x0ftarget.required\x126name a checkpoint, or set latest_but_one, and not both\x1a.(this.checkpoint != '') != this.latest_but_one\"o\n" +
+	"request_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12k\n" +
+	"\vbefore_turn\x18\x05 \x01(\tBJ\xbaHGrE2C^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$R\n" +
+	"beforeTurn:\xc7\x01\xbaH\xc3\x01\x1a\xc0\x01\n" +
+	"\x0ftarget.required\x12Dname a checkpoint or before_turn, or set latest_but_one: one of them\x1ag(this.checkpoint != '' ? 1 : 0) + (this.latest_but_one ? 1 : 0) + (this.before_turn != '' ? 1 : 0) == 1\"o\n" +
 	"\x15RewindSessionResponse\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\x12\x1e\n" +
 	"\n" +

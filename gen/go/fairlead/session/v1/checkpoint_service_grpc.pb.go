@@ -46,7 +46,7 @@ type CheckpointServiceClient interface {
 	// ListCheckpoints lists a session's checkpoints, the last one first.
 	ListCheckpoints(ctx context.Context, in *ListCheckpointsRequest, opts ...grpc.CallOption) (*ListCheckpointsResponse, error)
 	// RewindSession makes the conversation and the workspace's files what they were
-	// at a checkpoint, and clears the checkpoints that were made after it. What was
+	// at a checkpoint, or before a turn, and clears the checkpoints that were made after it. What was
 	// done elsewhere stays done, and so does what was used. With a turn active or
 	// queued it is FAILED_PRECONDITION with reason TURN_ACTIVE.
 	//
@@ -127,7 +127,7 @@ type CheckpointServiceServer interface {
 	// ListCheckpoints lists a session's checkpoints, the last one first.
 	ListCheckpoints(context.Context, *ListCheckpointsRequest) (*ListCheckpointsResponse, error)
 	// RewindSession makes the conversation and the workspace's files what they were
-	// at a checkpoint, and clears the checkpoints that were made after it. What was
+	// at a checkpoint, or before a turn, and clears the checkpoints that were made after it. What was
 	// done elsewhere stays done, and so does what was used. With a turn active or
 	// queued it is FAILED_PRECONDITION with reason TURN_ACTIVE.
 	//

@@ -1287,16 +1287,21 @@ type SessionRewound struct {
 	// The turn that was undone, as `sessions/{session}/turns/{turn}`. Of the
 	// range only what belongs to this turn no longer counts; the `turn.*` events
 	// themselves always do, for they tell what became of the turn. Empty when the
-	// session was rewound to a checkpoint: then all of the range no longer counts,
-	// but for the `turn.*` events.
+	// session was rewound to a checkpoint or to before a turn: then all of the range
+	// no longer counts, but for the `turn.*` events.
 	UndoneTurn string `protobuf:"bytes,4,opt,name=undone_turn,json=undoneTurn,proto3" json:"undone_turn,omitempty"`
 	// The checkpoint to which the session was rewound, as
-	// `sessions/{session}/checkpoints/{checkpoint}`; empty when a turn was undone.
+	// `sessions/{session}/checkpoints/{checkpoint}`; empty otherwise.
 	// The workspace's files are those of the checkpoint. Whose
 	// `checkpoint.created` lies in the range is gone, but for this one.
 	Checkpoint string `protobuf:"bytes,5,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	// The id of the rewind.
-	Rewind        string `protobuf:"bytes,6,opt,name=rewind,proto3" json:"rewind,omitempty"`
+	Rewind string `protobuf:"bytes,6,opt,name=rewind,proto3" json:"rewind,omitempty"`
+	// The turn before which the session stands, as
+	// `sessions/{session}/turns/{turn}`: it and all later ones are no longer part of
+	// the conversation. Empty when the session was rewound to a checkpoint, or a turn
+	// was undone.
+	BeforeTurn    string `protobuf:"bytes,7,opt,name=before_turn,json=beforeTurn,proto3" json:"before_turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1369,6 +1374,13 @@ func (x *SessionRewound) GetCheckpoint() string {
 func (x *SessionRewound) GetRewind() string {
 	if x != nil {
 		return x.Rewind
+	}
+	return ""
+}
+
+func (x *SessionRewound) GetBeforeTurn() string {
+	if x != nil {
+		return x.BeforeTurn
 	}
 	return ""
 }
@@ -4953,7 +4965,7 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\bgreeting\x18\x02 \x01(\tR\bgreeting\x12\x1f\n" +
 	"\vforked_from\x18\x03 \x01(\tR\n" +
 	"forkedFrom\x12\x1a\n" +
-	"\bimported\x18\x04 \x01(\bR\bimported\"\xc7\x01\n" +
+	"\bimported\x18\x04 \x01(\bR\bimported\"\xe8\x01\n" +
 	"\x0eSessionRewound\x12$\n" +
 	"\x0evoid_first_seq\x18\x01 \x01(\x03R\fvoidFirstSeq\x12\"\n" +
 	"\rvoid_last_seq\x18\x02 \x01(\x03R\vvoidLastSeq\x12\x12\n" +
@@ -4963,7 +4975,9 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"checkpoint\x18\x05 \x01(\tR\n" +
 	"checkpoint\x12\x16\n" +
-	"\x06rewind\x18\x06 \x01(\tR\x06rewind\"\x7f\n" +
+	"\x06rewind\x18\x06 \x01(\tR\x06rewind\x12\x1f\n" +
+	"\vbefore_turn\x18\a \x01(\tR\n" +
+	"beforeTurn\"\x7f\n" +
 	"\x13SessionRewindFailed\x12\x16\n" +
 	"\x06rewind\x18\x01 \x01(\tR\x06rewind\x12\x1e\n" +
 	"\n" +

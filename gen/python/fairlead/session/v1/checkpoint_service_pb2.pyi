@@ -86,16 +86,18 @@ class ListCheckpointsResponse(_message.Message):
     def __init__(self, checkpoints: _Optional[_Iterable[_Union[Checkpoint, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class RewindSessionRequest(_message.Message):
-    __slots__ = ("name", "checkpoint", "latest_but_one", "request_id")
+    __slots__ = ("name", "checkpoint", "latest_but_one", "request_id", "before_turn")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     LATEST_BUT_ONE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_TURN_FIELD_NUMBER: _ClassVar[int]
     name: str
     checkpoint: str
     latest_but_one: bool
     request_id: str
-    def __init__(self, name: _Optional[str] = ..., checkpoint: _Optional[str] = ..., latest_but_one: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    before_turn: str
+    def __init__(self, name: _Optional[str] = ..., checkpoint: _Optional[str] = ..., latest_but_one: _Optional[bool] = ..., request_id: _Optional[str] = ..., before_turn: _Optional[str] = ...) -> None: ...
 
 class RewindSessionResponse(_message.Message):
     __slots__ = ("session", "checkpoint")

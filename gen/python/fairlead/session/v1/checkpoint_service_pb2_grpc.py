@@ -94,7 +94,7 @@ class CheckpointServiceServicer:
 
     def RewindSession(self, request, context):
         """RewindSession makes the conversation and the workspace's files what they were
-        at a checkpoint, and clears the checkpoints that were made after it. What was
+        at a checkpoint, or before a turn, and clears the checkpoints that were made after it. What was
         done elsewhere stays done, and so does what was used. With a turn active or
         queued it is FAILED_PRECONDITION with reason TURN_ACTIVE.
 

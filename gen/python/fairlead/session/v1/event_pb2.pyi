@@ -188,20 +188,22 @@ class SessionCreated(_message.Message):
     def __init__(self, agent: _Optional[str] = ..., greeting: _Optional[str] = ..., forked_from: _Optional[str] = ..., imported: _Optional[bool] = ...) -> None: ...
 
 class SessionRewound(_message.Message):
-    __slots__ = ("void_first_seq", "void_last_seq", "head", "undone_turn", "checkpoint", "rewind")
+    __slots__ = ("void_first_seq", "void_last_seq", "head", "undone_turn", "checkpoint", "rewind", "before_turn")
     VOID_FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
     VOID_LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     UNDONE_TURN_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     REWIND_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_TURN_FIELD_NUMBER: _ClassVar[int]
     void_first_seq: int
     void_last_seq: int
     head: str
     undone_turn: str
     checkpoint: str
     rewind: str
-    def __init__(self, void_first_seq: _Optional[int] = ..., void_last_seq: _Optional[int] = ..., head: _Optional[str] = ..., undone_turn: _Optional[str] = ..., checkpoint: _Optional[str] = ..., rewind: _Optional[str] = ...) -> None: ...
+    before_turn: str
+    def __init__(self, void_first_seq: _Optional[int] = ..., void_last_seq: _Optional[int] = ..., head: _Optional[str] = ..., undone_turn: _Optional[str] = ..., checkpoint: _Optional[str] = ..., rewind: _Optional[str] = ..., before_turn: _Optional[str] = ...) -> None: ...
 
 class SessionRewindFailed(_message.Message):
     __slots__ = ("rewind", "checkpoint", "reason", "message")
