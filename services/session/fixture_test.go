@@ -279,7 +279,7 @@ func valid(log []*sessionv1.Event) []*sessionv1.Event {
 		}
 		if r := e.GetSessionRewound(); r != nil {
 			for _, u := range log {
-				void[u.Seq] = void[u.Seq] || (r.Checkpoint != "" || u.Turn == r.UndoneTurn) && u.FirstSeq >= r.VoidFirstSeq && u.Seq <= r.VoidLastSeq
+				void[u.Seq] = void[u.Seq] || (r.UndoneTurn == "" || u.Turn == r.UndoneTurn) && u.FirstSeq >= r.VoidFirstSeq && u.Seq <= r.VoidLastSeq
 			}
 		}
 	}

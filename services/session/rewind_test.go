@@ -136,6 +136,45 @@ assistant: "looked"`)
 	}
 }
 
+func TestASessionIsRewoundToBeforeATurn(t *testing.T) {
+	ctx := deadline(t)
+	f := start(t, building) //nolint:contextcheck // the servers end with the test
+	s := f.session(ctx, t)
+	looked := f.turn(ctx, t, s, "look")[0].Turn
+	const before = `
+user: "look"
+assistant: use Read
+user: OK
+assistant: "looked"`
+	for range 3 { // what was left behind does not count the next time
+		first := f.turn(ctx, t, s, "build")[0].Turn
+		f.turn(ctx, t, s, "build")
+		r := &sessionv1.RewindSessionRequest{Name: s, BeforeTurn: first, RequestId: "back-" + strings.ReplaceAll(first, "/", "-")}
+		if resp := f.rewind(ctx, t, r); resp.Checkpoint != "" || len(f.checkpoints(ctx, t, s)) != 0 {
+			t.Errorf("it answered %v", resp)
+		}
+		f.wantAgreement(ctx, t, s, before)
+		if err := eventsAgree(f.log(ctx, t, s), f.messages(ctx, t, s)); err != nil {
+			t.Error(err)
+		}
+		_, err := f.points().RewindSession(ctx, &sessionv1.RewindSessionRequest{Name: s, BeforeTurn: first})
+		if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND) || status.Code(err) != codes.NotFound {
+			t.Errorf("to a turn that was left behind: %v", err)
+		}
+	}
+	restored := len(f.peers.restored)
+	f.rewind(ctx, t, &sessionv1.RewindSessionRequest{Name: s, BeforeTurn: looked})
+	f.wantAgreement(ctx, t, s, "")
+	if len(f.peers.restored) != restored {
+		t.Errorf("files were restored that nothing had changed: %v", f.peers.restored)
+	}
+	for _, name := range []string{"sessions/other/turns/t", s + "/checkpoints/c"} {
+		if _, err := f.points().RewindSession(ctx, &sessionv1.RewindSessionRequest{Name: s, BeforeTurn: name}); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("to %s: %v", name, err)
+		}
+	}
+}
+
 func TestARewindIsRefusedDuringATurn(t *testing.T) {
 	f := start(t, building)
 	ctx := deadline(t)

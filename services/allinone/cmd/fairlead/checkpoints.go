@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -89,16 +90,26 @@ type rewindCommand struct {
 	ID           string `arg:"" help:"The session."`
 	Checkpoint   string `arg:"" optional:"" help:"The checkpoint."`
 	LatestButOne bool   `help:"Go back to the last checkpoint but one."`
+	BeforeTurn   string `help:"Go back to before this turn." placeholder:"TURN"`
 	JSON         bool   `name:"json" help:"Print the session as JSON."`
 	target
 }
 
 // Run goes back.
 func (c rewindCommand) Run(ctx context.Context, s stdio) error {
-	if (c.Checkpoint == "") != c.LatestButOne {
-		return usage("name a checkpoint, or say --latest-but-one, and not both")
+	ways := 0
+	for _, chosen := range []bool{c.Checkpoint != "", c.LatestButOne, c.BeforeTurn != ""} {
+		if chosen {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return usage("name a checkpoint, or say --latest-but-one or --before-turn: one of them")
 	}
 	r := &sessionv1.RewindSessionRequest{Name: sessionName(c.ID), LatestButOne: c.LatestButOne, RequestId: id.New()}
+	if c.BeforeTurn != "" {
+		r.BeforeTurn = r.Name + "/turns/" + bare(c.BeforeTurn)
+	}
 	if c.Checkpoint != "" {
 		r.Checkpoint = r.Name + "/checkpoints/" + bare(c.Checkpoint)
 	}
@@ -114,7 +125,7 @@ func (c rewindCommand) Run(ctx context.Context, s stdio) error {
 		if c.JSON {
 			return writeJSON(s.out, resp.GetSession())
 		}
-		_, err = fmt.Fprintln(s.out, bare(resp.GetCheckpoint()))
+		_, err = fmt.Fprintln(s.out, bare(cmp.Or(resp.GetCheckpoint(), r.GetBeforeTurn())))
 		return err
 	})
 }

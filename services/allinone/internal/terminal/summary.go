@@ -50,7 +50,7 @@ func summary(e *sessionv1.Event) string {
 	case *sessionv1.Event_SessionCompacted:
 		return fmt.Sprintf("%d to %d tokens", b.SessionCompacted.GetTokensBefore(), b.SessionCompacted.GetTokensAfter())
 	case *sessionv1.Event_SessionRewound:
-		return strings.TrimSpace(fmt.Sprintf("void: %d to %d %s", b.SessionRewound.GetVoidFirstSeq(), b.SessionRewound.GetVoidLastSeq(), b.SessionRewound.GetCheckpoint()))
+		return strings.TrimSpace(fmt.Sprintf("void: %d to %d %s", b.SessionRewound.GetVoidFirstSeq(), b.SessionRewound.GetVoidLastSeq(), b.SessionRewound.GetCheckpoint()+b.SessionRewound.GetBeforeTurn()))
 	case *sessionv1.Event_SessionRewindFailed:
 		return remark(b.SessionRewindFailed.GetMessage(), b.SessionRewindFailed.GetReason())
 	case *sessionv1.Event_CheckpointFailed:

@@ -122,6 +122,9 @@ func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.Rewin
 	if r.Checkpoint != "" && !strings.HasPrefix(r.Checkpoint, r.Name+"/") {
 		return nil, badInput("checkpoint", fmt.Sprintf("%s is not a checkpoint of %s.", r.Checkpoint, r.Name))
 	}
+	if r.BeforeTurn != "" && !strings.HasPrefix(r.BeforeTurn, r.Name+"/") {
+		return nil, badInput("before_turn", fmt.Sprintf("%s is not a turn of %s.", r.BeforeTurn, r.Name))
+	}
 	answer, err := x.s.command(ctx, r.Name, "RewindSession", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandRewind, CallID: id.New()},
 	})
@@ -161,6 +164,8 @@ func notRewound(session string, f *sessionv1.SessionRewindFailed) error {
 	switch f.Reason {
 	case "TURN_ACTIVE":
 		return noRewindNow(session)
+	case "TURN_NOT_FOUND":
+		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND, f.Message, apierr.Resource("fairlead.dev/Turn", session, "not part of the conversation"))
 	case "CHECKPOINT_NOT_FOUND":
 		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND, f.Message, apierr.Resource("fairlead.dev/Checkpoint", f.Checkpoint, "not found"))
 	default:

@@ -64,7 +64,7 @@ func eventRefs(e *sessionv1.Event) []ref {
 	all := []ref{{&e.Turn, turns}}
 	switch b := e.Body.(type) {
 	case *sessionv1.Event_SessionRewound:
-		all = append(all, ref{&b.SessionRewound.Head, messages}, ref{&b.SessionRewound.UndoneTurn, turns}, ref{&b.SessionRewound.Checkpoint, checkpoints})
+		all = append(all, ref{&b.SessionRewound.Head, messages}, ref{&b.SessionRewound.UndoneTurn, turns}, ref{&b.SessionRewound.BeforeTurn, turns}, ref{&b.SessionRewound.Checkpoint, checkpoints})
 	case *sessionv1.Event_SessionRewindFailed:
 		all = append(all, ref{&b.SessionRewindFailed.Checkpoint, checkpoints})
 	case *sessionv1.Event_CheckpointCreated:

@@ -86,7 +86,7 @@ func (l *Log) voids() []void {
 		case *sessionv1.Event_StepRestarted:
 			all = append(all, void{b.StepRestarted.GetVoidFirstSeq(), b.StepRestarted.GetVoidLastSeq(), map[string]bool{e.GetTurn(): true}, true})
 		case *sessionv1.Event_SessionRewound:
-			if b.SessionRewound.GetCheckpoint() != "" {
+			if b.SessionRewound.GetUndoneTurn() == "" {
 				all = append(all, void{first: b.SessionRewound.GetVoidFirstSeq(), last: b.SessionRewound.GetVoidLastSeq()})
 				continue
 			}

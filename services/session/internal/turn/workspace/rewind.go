@@ -32,25 +32,60 @@ func (k *Checkpoints) Rewind(sc state.Scope, c store.Command) (bool, error) {
 	if err := k.load(sc); err != nil {
 		return false, err
 	}
-	to, keep := k.target(sc, r)
-	if to == nil {
-		return false, rewindFailed(sc, c, r.Checkpoint, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
-			"The checkpoint no longer exists, or there are fewer than two. Neither the conversation nor the files were changed. List the session's checkpoints to see which there are.")
+	to, err := k.target(sc, r)
+	if refused := (*refusedRewind)(nil); errors.As(err, &refused) {
+		return false, rewindFailed(sc, c, r.Checkpoint, refused.reason, refused.message)
 	}
-	if err := k.restore(sc.As(c.User), c.CallID, to.Snapshot); err != nil {
+	if err != nil {
+		return false, err
+	}
+	if to.snapshot == "" {
+		return true, k.moveHead(sc, c, to)
+	}
+	if err := k.restore(sc.As(c.User), c.CallID, to.snapshot); err != nil {
 		if sc.Ended() || errors.Is(err, remote.ErrStaleEpoch) || errors.Is(err, remote.ErrStaleGeneration) {
 			return false, fmt.Errorf("rewind session %s: %w", sc.Lease.Session, err)
 		}
-		sc.Logger.WarnContext(sc, "cannot restore the files of a checkpoint", "session", sc.Lease.Session, "checkpoint", to.Name, "error", err)
-		return false, rewindFailed(sc, c, to.Name, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED,
+		sc.Logger.WarnContext(sc, "cannot restore the files of a checkpoint", "session", sc.Lease.Session, "checkpoint", to.checkpoint, "error", err)
+		return false, rewindFailed(sc, c, to.checkpoint, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED,
 			"The files of the checkpoint could not be restored: "+state.Explain(err)+" The conversation stays as it is; look at the files before you continue, because some may have changed.")
 	}
-	return true, k.moveHead(sc, c, to, keep)
+	return true, k.moveHead(sc, c, to)
 }
 
-// target returns the checkpoint that a request names and how many messages of the conversation
-// stay; nil if there is no such checkpoint.
-func (k *Checkpoints) target(sc state.Scope, r *sessionv1.RewindSessionRequest) (*sessionv1.Checkpoint, int) {
+// target is where a rewind leads to.
+type target struct {
+	checkpoint, turn string // what the request names
+	snapshot         string // of the files; empty: they stay
+	keep             int    // how many messages of the conversation stay
+	void             int64  // the first number of the log that no longer counts
+	newest           int64  // the number of the newest checkpoint that stays
+}
+
+// refusedRewind says why a rewind is not possible.
+type refusedRewind struct {
+	reason  sessionv1.ErrorReason
+	message string
+}
+
+func (r *refusedRewind) Error() string { return r.message }
+
+// target returns where a request leads to, or a *refusedRewind.
+func (k *Checkpoints) target(sc state.Scope, r *sessionv1.RewindSessionRequest) (*target, error) {
+	if r.BeforeTurn != "" {
+		return k.beforeTurn(sc, r.BeforeTurn)
+	}
+	to, keep := k.at(sc, r)
+	if to == nil {
+		return nil, &refusedRewind{sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
+			"The checkpoint no longer exists, or there are fewer than two. Neither the conversation nor the files were changed. List the session's checkpoints to see which there are."}
+	}
+	return &target{checkpoint: to.Name, snapshot: to.Snapshot, keep: keep, void: to.AfterSeq + 1, newest: to.Seq}, nil
+}
+
+// at returns the checkpoint that a request names and how many messages of the conversation stay;
+// nil if there is no such checkpoint.
+func (k *Checkpoints) at(sc state.Scope, r *sessionv1.RewindSessionRequest) (*sessionv1.Checkpoint, int) {
 	at := len(k.kept) - 2
 	if !r.LatestButOne {
 		at = slices.IndexFunc(k.kept, func(c *sessionv1.Checkpoint) bool { return c.Name == r.Checkpoint })
@@ -89,14 +124,16 @@ func (k *Checkpoints) restore(sc state.Scope, rewind, snapshot string) error {
 }
 
 // moveHead moves the conversation back, in one write with everything that depends on it.
-func (k *Checkpoints) moveHead(sc state.Scope, c store.Command, to *sessionv1.Checkpoint, keep int) error {
+func (k *Checkpoints) moveHead(sc state.Scope, c store.Command, to *target) error {
 	write := store.Write{Consume: []int64{c.ID}, StepCommitted: true}
-	sc.CutPath(&write, keep)
+	sc.CutPath(&write, to.keep)
 	write.Events = []*sessionv1.Event{{Body: &sessionv1.Event_SessionRewound{SessionRewound: &sessionv1.SessionRewound{
-		VoidFirstSeq: to.AfterSeq + 1, VoidLastSeq: sc.Log.Seq(), Head: to.Head, Checkpoint: to.Name, Rewind: c.CallID,
+		VoidFirstSeq: to.void, VoidLastSeq: sc.Log.Seq(), Head: sc.Proto.Head, Checkpoint: to.checkpoint, BeforeTurn: to.turn, Rewind: c.CallID,
 	}}}}
-	k.place.ExportRewound(sc, &write, "rewind."+c.CallID)
-	k.drop(sc, &write, func(c *sessionv1.Checkpoint) bool { return c.Seq > to.Seq })
+	if to.snapshot != "" {
+		k.place.ExportRewound(sc, &write, "rewind."+c.CallID)
+	}
+	k.drop(sc, &write, func(c *sessionv1.Checkpoint) bool { return c.Seq > to.newest })
 	return sc.Commit(write)
 }
 
