@@ -131,7 +131,7 @@ func foreign(c Config, d Deps, streams *limit.Streams) ([]wire.Handler, error) {
 		return nil, err
 	}
 	return []wire.Handler{
-		aisdk.New(shared), agui.New(shared, d.Session, d.Tools), managed.New(shared, d.Session), openaiagents.New(shared, d.Session),
+		aisdk.New(shared, d.Session), agui.New(shared, d.Session, d.Tools), managed.New(shared, d.Session), openaiagents.New(shared, d.Session),
 		a2a.New(a2a.Config{PublicURL: c.PublicURL, MaxDepth: c.A2AMaxDepth}, shared, d.Session), sockets,
 	}, nil
 }

@@ -96,6 +96,9 @@ func (s *server) node(t *testing.T, arguments ...string) string {
 const each = `plain: ready 2 text:done You said: hello
 metadata: complete true true
 follow-up: ready 4 reasoning:done Let me see. | text:done Done thinking.
+anew: ready 2 true
+edited: ready 2 text:done You said: something else
+kept: 2 true
 tool: ready 2 text:done I look. | dynamic-tool Bash output-available "9007199254740993" | text:done It says 9007199254740993
 data: data-checkpoint data-status data-tool-output data-usage
 fail: error 1 no key (HTTP 401)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -106,21 +107,60 @@ func TestAnAnswerIsRedone(t *testing.T) {
 	if got := brief(s.post(t, "", again("c", "loop"))); !strings.HasPrefix(got, "start start-step tool-input-start") {
 		t.Errorf("%s", got)
 	}
-	s.post(t, "", say("done", "m1", "hello"))
-	for _, c := range []struct {
-		name, body string
-		code       int
-	}{
-		{"a complete answer", again("done", "hello"), 409},
-		{"an answer of no conversation", again("none", "hello"), 404},
-		{"an edited message", strings.Replace(say("done", "m1", "other"), `"messages"`, `"messageId":"m1","messages"`, 1), 400},
-	} {
-		if code, text := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", c.body); code != c.code {
-			t.Errorf("%s: %d %s", c.name, code, text)
+	if code, text := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", again("none", "hello")); code != http.StatusNotFound {
+		t.Errorf("an answer of no conversation: %d %s", code, text)
+	}
+	old := s.post(t, "", say("done", "m1", "hello"))[0]["messageId"].(string)
+	got := s.post(t, "", named(again("done", "hello"), old))
+	if fresh := got[0]["messageId"].(string); fresh == old || !strings.Contains(brief(got), "You said: hello") {
+		t.Errorf("a complete answer: %s", brief(got))
+	} else if repeated := s.post(t, "", named(again("done", "hello"), old)); repeated[0]["messageId"] != fresh {
+		t.Errorf("the same request again makes another turn: %v", repeated[0])
+	}
+	if got := s.post(t, "", again("done", "hello")); !strings.Contains(brief(got), "You said: hello") { // the last answer, without a name
+		t.Errorf("a complete answer without its name: %s", brief(got))
+	}
+	if _, history := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/done", ""); strings.Count(history, `"role"`) != 2 || strings.Contains(history, old) {
+		t.Errorf("%s", history)
+	}
+}
+
+// named is a body for a message that was sent before.
+func named(body, message string) string {
+	return strings.Replace(body, `"messages"`, fmt.Sprintf(`"messageId":%q,"messages"`, message), 1)
+}
+
+func TestAMessageIsEdited(t *testing.T) {
+	s := serve(t)
+	s.post(t, "", say("c", "m1", "hello"))
+	s.post(t, "", say("c", "m2", "think"))
+	_, before := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "")
+	for _, text := range []string{"another", "a third"} { // the message keeps its id
+		if got := brief(s.post(t, "", named(say("c", "m1", text), "m1"))); !strings.Contains(got, "You said: "+text) {
+			t.Errorf("%s", got)
 		}
 	}
-	if _, history := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/done", ""); strings.Count(history, `"role"`) != 2 || !strings.Contains(history, "You said: hello") {
+	_, history := s.Call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "")
+	if strings.Count(history, `"role"`) != 2 || !strings.Contains(history, "You said: a third") || strings.Contains(history, "hello") {
 		t.Errorf("%s", history)
+	}
+	var messages []struct{ ID, Role string }
+	if err := json.Unmarshal([]byte(history), &messages); err != nil {
+		t.Fatal(err)
+	}
+	loaded := messages[0].ID // a page that was loaded again has our ids
+	if got := brief(s.post(t, "", named(say("c", loaded, "a fourth"), loaded))); !strings.Contains(got, "You said: a fourth") {
+		t.Errorf("%s", got)
+	}
+	if code, text := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", named(say("c", "m9", "x"), "m9")); code != http.StatusConflict || !strings.Contains(text, "read the conversation again") {
+		t.Errorf("a message that was never sent: %d %s", code, text)
+	}
+	waiting(t, s.post(t, "?agent=asker", say("w", "m1", "ask")))
+	if got := brief(s.post(t, "", named(say("w", "m1", "hello"), "m1"))); !strings.Contains(got, "You said: hello") {
+		t.Errorf("a message whose turn waits: %s", got)
+	}
+	if before == history {
+		t.Error("the conversation did not change")
 	}
 }
 

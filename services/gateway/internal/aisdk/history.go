@@ -236,11 +236,11 @@ func voidRange(events []*sessionv1.Event, first, last int64, turn string, void m
 			continue
 		}
 		switch e.GetBody().(type) {
-		case *sessionv1.Event_TurnQueued:
+		case *sessionv1.Event_TurnQueued, *sessionv1.Event_TurnStarted: // it may have waited since before the range
 			if gone != nil {
 				gone[e.GetTurn()] = true
 			}
-		case *sessionv1.Event_TurnStarted, *sessionv1.Event_TurnWaiting, *sessionv1.Event_TurnResumed, *sessionv1.Event_TurnFinished, *sessionv1.Event_TurnSteered:
+		case *sessionv1.Event_TurnWaiting, *sessionv1.Event_TurnResumed, *sessionv1.Event_TurnFinished, *sessionv1.Event_TurnSteered:
 		default:
 			void[e.GetSeq()] = true
 		}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -27,12 +28,17 @@ const name = "ai-sdk"
 const root = "/v1/ai-sdk/chat"
 
 // Server serves the wire. It is safe for concurrent use.
-type Server struct{ *wire.Server }
+type Server struct {
+	*wire.Server
+	points sessionv1.CheckpointServiceClient
+}
 
 var _ wire.Handler = (*Server)(nil)
 
 // New returns a Server.
-func New(s *wire.Server) *Server { return &Server{s} }
+func New(s *wire.Server, session grpc.ClientConnInterface) *Server {
+	return &Server{s, sessionv1.NewCheckpointServiceClient(session)}
+}
 
 // Match implements wire.Handler.
 func (*Server) Match(path string) (route string, methods []string) {

@@ -38,14 +38,14 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, req *request, la
 		return s.redo(w, r, req, last, place, f)
 	}
 	if req.MessageID != "" {
-		return problem.BodyMalformed("messageId", "a message that was sent cannot be edited; send a new message, or rewind the session")
+		return s.edit(w, r, req, content, place, f)
 	}
 	session, err := s.FindOrMake(r.Context(), place)
 	if err != nil {
 		return err
 	}
 	create := &sessionv1.CreateTurnRequest{
-		Parent: session.GetName(), Content: content, ClientTools: tools, RequestId: wire.RequestID(req.ID, last.ID, req.Trigger, req.MessageID),
+		Parent: session.GetName(), Content: content, ClientTools: tools, RequestId: wire.RequestID(req.ID, last.ID, req.Trigger, ""),
 	}
 	if last.ID == "" {
 		create.RequestId = ""
@@ -59,26 +59,6 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, req *request, la
 		return err
 	}
 	return s.send(w, r, t, &answer{turn: newTurn(t.GetName(), f), until: session.GetLastSeq()})
-}
-
-// redo goes on after a turn that failed, was stopped, or reached a limit. What a turn has answered stays.
-func (s *Server) redo(w http.ResponseWriter, r *http.Request, req *request, last message, place wire.Place, f Form) error {
-	session, err := s.Find(r.Context(), place)
-	if err != nil {
-		return err
-	}
-	made, err := s.Sessions.CreateTurn(r.Context(), &sessionv1.CreateTurnRequest{
-		Parent: session.GetName(), Resume: true,
-		RequestId: wire.RequestID(req.ID, last.ID, regenerate, req.MessageID, strconv.Itoa(int(session.GetFinishedTurns()))),
-	})
-	if apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NOTHING_TO_RESUME) {
-		return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, reasonAnswerComplete,
-			"the last answer is complete, and cannot be made anew; send a new message, or rewind the session", apierr.Field("trigger", "cannot be regenerate-message here")))
-	}
-	if err != nil {
-		return err
-	}
-	return s.send(w, r, made.GetTurn(), &answer{turn: newTurn(made.GetTurn().GetName(), f), until: session.GetLastSeq()})
 }
 
 // stopWaiting stops the turn that was active before a new one, if it waits: it would wait for ever, because the person
@@ -107,11 +87,11 @@ func (s *Server) goOn(w http.ResponseWriter, r *http.Request, last message, at s
 		return err
 	}
 	if !turnID.MatchString(last.ID) {
-		return noTurn(at, last.ID)
+		return noTurn(at+".id", last.ID)
 	}
 	got, err := s.Sessions.GetTurn(r.Context(), &sessionv1.GetTurnRequest{Name: session.GetName() + "/turns/" + last.ID})
 	if apierr.Code(err) == codes.NotFound {
-		return noTurn(at, last.ID)
+		return noTurn(at+".id", last.ID)
 	}
 	if err != nil {
 		return err
@@ -140,8 +120,8 @@ func (s *Server) goOn(w http.ResponseWriter, r *http.Request, last message, at s
 
 func noTurn(at, given string) error {
 	return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, reasonUnknownMessage,
-		fmt.Sprintf("%s.id %q is no message of this conversation that waits for an answer; read the conversation again", at, problem.Excerpt(given)),
-		apierr.Field(at+".id", "is not known")))
+		fmt.Sprintf("%s %q is no message of this conversation that can be answered or replaced; read the conversation again", at, problem.Excerpt(given)),
+		apierr.Field(at, "is not known")))
 }
 
 // decide passes on what the browser says, and returns the calls that it says it about. What it decides is in our own

@@ -57,6 +57,18 @@ const says = (text) => (p) => p.type === "text" && p.text.includes(text);
   await chat.sendMessage({ text: "think" });
   show("follow-up", chat);
 }
+{ // an answer is made anew, and an earlier message edited
+  const chat = make("anew");
+  await chat.sendMessage({ text: "hello" });
+  const [sent, first] = chat.messages;
+  await chat.regenerate();
+  console.log("anew:", chat.status, chat.messages.length, chat.messages.at(-1).id !== first.id);
+  await chat.sendMessage({ text: "think" });
+  await chat.sendMessage({ text: "something else", messageId: sent.id });
+  show("edited", chat);
+  const kept = await (await fetch(`${api}/anew`)).json();
+  console.log("kept:", kept.length, kept[1].id === chat.messages[1].id);
+}
 {
   const passing = [];
   const chat = make("tool", { onData: (d) => passing.push(d.type), sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls });
