@@ -40,6 +40,7 @@ var parts = []part{
 	{"tools", "decisions on a shell command of five parts", measureTools},
 	{"proxy", "streams through the model proxy against the model server itself", measureProxy},
 	{"runtimes", "turns of the native runtime against those of the Claude Code CLI", measureRuntimes},
+	{"wires", "events over each protocol of the gateway against our own server-sent events, idle followers", measureWires},
 	{"snapshots", "a workspace of 10,000 files of which 20 change", measureSnapshots},
 }
 

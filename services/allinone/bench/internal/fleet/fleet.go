@@ -191,6 +191,11 @@ func (f *Fairlead) SessionOf(ctx context.Context, agent string) (string, error) 
 // Get makes a GET request and returns the body of a 200.
 func Get(ctx context.Context, url string) ([]byte, error) { return do(ctx, http.MethodGet, url, "") }
 
+// Post makes a POST request and returns the body of a 200.
+func Post(ctx context.Context, url, body string) ([]byte, error) {
+	return do(ctx, http.MethodPost, url, body)
+}
+
 // client makes the requests; each has a context with its own deadline.
 var client = &http.Client{}
 
