@@ -104,7 +104,7 @@ func lines(body io.ReadCloser, t *tokens) error {
 
 // Socket reads the messages of a WebSocket until it or ctx ends. It calls opened once.
 func Socket(ctx context.Context, url string, opened func(), on func(Token)) error {
-	conn, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client})
+	conn, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client}) //nolint:bodyclose // the library closes it
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (k *Checkpoints) Rewind(sc state.Scope, c store.Command) (bool, error) {
 		return false, err
 	}
 	to, err := k.target(sc, r)
-	if refused := (*refusedRewind)(nil); errors.As(err, &refused) {
+	if refused := (*rewindError)(nil); errors.As(err, &refused) {
 		return false, rewindFailed(sc, c, r.Checkpoint, refused.reason, refused.message)
 	}
 	if err != nil {
@@ -62,22 +62,22 @@ type target struct {
 	newest           int64  // the number of the newest checkpoint that stays
 }
 
-// refusedRewind says why a rewind is not possible.
-type refusedRewind struct {
+// rewindError says why a rewind is not possible.
+type rewindError struct {
 	reason  sessionv1.ErrorReason
 	message string
 }
 
-func (r *refusedRewind) Error() string { return r.message }
+func (r *rewindError) Error() string { return r.message }
 
-// target returns where a request leads to, or a *refusedRewind.
+// target returns where a request leads to, or a *rewindError.
 func (k *Checkpoints) target(sc state.Scope, r *sessionv1.RewindSessionRequest) (*target, error) {
 	if r.BeforeTurn != "" {
 		return k.beforeTurn(sc, r.BeforeTurn)
 	}
 	to, keep := k.at(sc, r)
 	if to == nil {
-		return nil, &refusedRewind{sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
+		return nil, &rewindError{sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
 			"The checkpoint no longer exists, or there are fewer than two. Neither the conversation nor the files were changed. List the session's checkpoints to see which there are."}
 	}
 	return &target{checkpoint: to.Name, snapshot: to.Snapshot, keep: keep, void: to.AfterSeq + 1, newest: to.Seq}, nil

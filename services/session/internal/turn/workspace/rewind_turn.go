@@ -13,7 +13,7 @@ import (
 // beforeTurn returns where a rewind to before a turn leads to. A step that may change files makes a
 // checkpoint first, so the files were those of the first checkpoint since the turn began.
 func (k *Checkpoints) beforeTurn(sc state.Scope, turn string) (*target, error) {
-	unknown := &refusedRewind{sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND,
+	unknown := &rewindError{sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND,
 		fmt.Sprintf("The conversation does not have the turn %s: it never began, joined another turn, or was left behind by a rewind. Nothing was changed. Name a turn whose message the conversation has.", turn)}
 	t, err := sc.Store.GetTurn(sc, sc.Lease.Key, state.LastSegment(turn))
 	if errors.Is(err, store.ErrNotFound) {
@@ -40,7 +40,7 @@ func (k *Checkpoints) beforeTurn(sc state.Scope, turn string) (*target, error) {
 	}
 	at := slices.IndexFunc(k.kept, func(c *sessionv1.Checkpoint) bool { return c.Name == changes.kept[0].checkpoint })
 	if at < 0 {
-		return nil, &refusedRewind{sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED,
+		return nil, &rewindError{sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED,
 			fmt.Sprintf("The files before the turn %s are not kept: the checkpoint of its first change could not be made, or has made room for newer ones. Neither the conversation nor the files were changed. Rewind to one of the session's checkpoints.", turn)}
 	}
 	to.snapshot = k.kept[at].Snapshot
