@@ -122,6 +122,9 @@ func (w writer) request() proto.Message {
 	if call, ok := m.(*sessionv1.CallModelRequest); ok { // its path names the session once more
 		call.Path = "/anthropic/" + call.Session + "/v1/models"
 	}
+	if rewind, ok := m.(*sessionv1.RewindSessionRequest); ok { // it names one place
+		rewind.BeforeTurn = ""
+	}
 	for range 10 {
 		err := protovalidate.Validate(m)
 		var invalid *protovalidate.ValidationError
