@@ -122,3 +122,21 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 		t.Errorf("a deleted environment: %d", code)
 	}
 }
+
+func TestMetadataOfAUserAreNoFault(t *testing.T) {
+	s := serveUsers(t)
+	bob := []string{"Authorization", "Bearer " + s.Keys["bob"]}
+	code, text := s.Call(t, "POST", "/v1/sessions", `{"agent":"coder","metadata_json":"{\"managed_session\":{\"self_hosted\":true,\"tools\":[{\"type\":\"agent_toolset_20260401\",\"configs\":[{\"name\":\"bash\"}]}]}}"}`, bob...)
+	var made struct{ Name string }
+	if err := json.Unmarshal([]byte(text), &made); err != nil || code != http.StatusOK {
+		t.Fatalf("a session: %d %s", code, text)
+	}
+	if code, text := s.Call(t, "GET", base+"/sessions/sesn_"+strings.TrimPrefix(made.Name, "sessions/")+"/events", "", bob...); code != http.StatusOK {
+		t.Errorf("its events: %d %s", code, text)
+	}
+	for _, query := range []string{"/sessions?page=%ff", "/agents?%ff=a"} {
+		if code, text := s.Call(t, "GET", base+query, "", bob...); code != http.StatusBadRequest || !strings.Contains(text, "UTF-8") {
+			t.Errorf("%s: %d %s", query, code, text)
+		}
+	}
+}

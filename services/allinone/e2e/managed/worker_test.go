@@ -191,6 +191,9 @@ func TestWorkOfADeadWorkerIsGivenOutAgain(t *testing.T) {
 func TestAnEnvironmentKeyServesItsEnvironmentAlone(t *testing.T) {
 	s := serveUsers(t)
 	h, other := beginHosted(t, s), beginHosted(t, s)
+	if code, text := s.Call(t, "GET", base+h.queue+"/poll", "", append(h.key, "Anthropic-Worker-ID", "\xff")...); code != http.StatusBadRequest || !strings.Contains(text, "Anthropic-Worker-ID") {
+		t.Errorf("a worker whose id is not UTF-8: %d %s", code, text)
+	}
 	s.say(t, h.session, "hosted, please", h.api...)
 	id := h.claims(t, "?block_ms=500").text("id")
 	for _, c := range []struct {

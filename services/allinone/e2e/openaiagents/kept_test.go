@@ -102,6 +102,7 @@ func TestBadInputIsNamed(t *testing.T) {
 		{"POST", "/sessions", `{` + inline + `,` + hosted + `,"input":[{"role":"system","content":"x"}]}`, 400, "only user", "input[0].role"},
 		{"POST", "/sessions/" + id, `{"spend_control":{"limit":5}}`, 400, "cannot be changed", "spend_control"},
 		{"GET", "/sessions?limit=0", "", 400, "above 0", "limit"},
+		{"GET", "/sessions?agent_id=%ff", "", 400, "not UTF-8", "agent_id"},
 		{"GET", "/sessions?order=up", "", 400, "asc", "order"},
 		{"POST", events, `{}`, 400, "required", "events"},
 		{"POST", events, `{"events":[{"type":"agent.session.input.message"}]}`, 400, "required", "events[0].input"},
@@ -234,4 +235,44 @@ func parse(text string) object {
 	st := object{}
 	_ = json.Unmarshal([]byte(text), &st)
 	return st
+}
+
+func TestMetadataOfAUserBreakNoList(t *testing.T) {
+	s := serveUsers(t)
+	ann, bob := []string{"Authorization", "Bearer " + s.Keys["ann"]}, []string{"Authorization", "Bearer " + s.Keys["bob"]}
+	for _, kept := range []string{`{"openai_session":null}`, `{"openai_session":{"agent":{},"environment":null}}`, `{"openai_session":{"environment":{"type":"none"}}}`} {
+		body, err := json.Marshal(object{"agent": "coder", "metadata_json": kept})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, text := s.Call(t, "POST", "/v1/sessions", string(body), bob...); code != http.StatusOK {
+			t.Fatalf("%s: %d %s", kept, code, text)
+		}
+		if code, text := s.Call(t, "GET", base+"/sessions", "", ann...); code != http.StatusOK || !strings.Contains(text, `"openai_hosted"`) {
+			t.Errorf("the operator's list with %s: %d %s", kept, code, text)
+		}
+	}
+}
+
+func TestAnInlineAgentIsAsItWasSent(t *testing.T) {
+	s := serve(t)
+	body := `{"agent":{"model":"scripted:agents","instructions":"Be kind."},` + hosted + `}`
+	seen := map[string]bool{}
+	for _, change := range [][2]string{{"POST", `{"instructions":"Be rude."}`}, {"DELETE", ""}, {}} {
+		code, text := s.Call(t, "POST", base+"/sessions", body)
+		made := object{}
+		if err := json.Unmarshal([]byte(text), &made); err != nil || code != http.StatusOK {
+			t.Fatalf("a session: %d %s", code, text)
+		}
+		agent := made.text("agent", "id")
+		if code, got := s.Call(t, "GET", base+"/"+agent, ""); seen[agent] || !strings.Contains(got, "Be kind.") {
+			t.Errorf("the agent of the session: %d %s", code, got)
+		}
+		seen[agent] = true
+		if change[0] != "" {
+			if code, text := s.Call(t, change[0], base+"/"+agent, change[1]); code != http.StatusOK {
+				t.Fatalf("%s: %d %s", change[0], code, text)
+			}
+		}
+	}
 }

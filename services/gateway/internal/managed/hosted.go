@@ -82,7 +82,7 @@ func (d *sessionDoc) hosted() (names []string) {
 	}
 	for _, t := range d.Tools {
 		for _, c := range t.Configs {
-			if t.Type == toolset && *c.Enabled {
+			if t.Type == toolset && c.Enabled != nil && *c.Enabled { // any user can write metadata
 				names = append(names, c.Name)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -81,8 +82,8 @@ func (s *workServer) poll(c *request) (any, error) {
 		return nil, err
 	}
 	worker := c.r.Header.Get("Anthropic-Worker-ID")
-	if len(worker) > 256 {
-		return nil, bad("Anthropic-Worker-ID", "it has more than 256 bytes")
+	if len(worker) > 256 || !utf8.ValidString(worker) {
+		return nil, bad("Anthropic-Worker-ID", "it has more than 256 bytes, or is not UTF-8")
 	}
 	q, err := s.queue(c)
 	if err != nil {

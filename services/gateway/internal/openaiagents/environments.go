@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -190,18 +192,23 @@ func named(prefix string, spec proto.Message) string {
 func (s *base) inline(c *request, spec *sessionv1.AgentSpec, d *agentDoc) (*sessionv1.Agent, error) {
 	d.Inline = true
 	spec.MetadataJson = keep(spec.GetMetadataJson(), docName, d)
-	id := named("inline-", spec)
 	ctx, cancel := s.within(c)
 	defer cancel()
-	if got, err := s.agentClient.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: "agents/" + id}); err == nil {
-		return got.GetAgent(), nil
-	}
-	made, err := s.agentClient.CreateAgent(ctx, &sessionv1.CreateAgentRequest{AgentId: id, Spec: spec, RequestId: c.part(3)})
-	if apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS) {
+	for n, id := 1, named("inline-", spec); ; n++ {
 		got, err := s.agentClient.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: "agents/" + id})
-		return got.GetAgent(), err
+		if apierr.Code(err) == codes.NotFound {
+			var made *sessionv1.CreateAgentResponse
+			made, err = s.agentClient.CreateAgent(ctx, &sessionv1.CreateAgentRequest{AgentId: id, Spec: spec, RequestId: c.part(3) + "." + strconv.Itoa(n)})
+			if apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS) {
+				continue // another request has made it
+			}
+			return made.GetAgent(), err
+		}
+		if a := got.GetAgent(); err != nil || a.GetVersion() == 1 && a.ArchiveTime == nil {
+			return a, err
+		}
+		id = named("inline-", spec) + "-" + strconv.Itoa(n) // an operator has changed or archived that one
 	}
-	return made.GetAgent(), err
 }
 
 // withoutTools are the rules of a session without an environment.

@@ -193,7 +193,7 @@ func (s *sessionsServer) keepDoc(ctx context.Context, c *request, x *sessionv1.S
 // sessionDocOf returns what is kept with a session; one of another interface shows what it has.
 func sessionDocOf(x *sessionv1.Session) *sessionDoc {
 	d := &sessionDoc{}
-	if kept(x.GetMetadataJson(), sessionDocName, d) {
+	if kept(x.GetMetadataJson(), sessionDocName, d) && d.Agent != nil && d.Environment != nil { // any user can write metadata
 		return d
 	}
 	doc := docOf("", x.GetAgent(), "")

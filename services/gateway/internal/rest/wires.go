@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -37,6 +38,12 @@ func (a *api) serveWire(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Allow", strings.Join(methods, ", "))
 		h.Refuse(w, r, problem.MethodNotAllowed(r.Method, r.URL.Path, methods))
 		return true
+	}
+	for name, values := range r.URL.Query() {
+		if !utf8.ValidString(name + strings.Join(values, "")) { // gRPC cannot transport it
+			h.Refuse(w, r, problem.BadParameter(strings.ToValidUTF8(name, "\ufffd"), "is not UTF-8"))
+			return true
+		}
 	}
 	r.Pattern = r.Method + " " + route
 	trace.SpanFromContext(r.Context()).SetAttributes(attribute.String("http.route", route))

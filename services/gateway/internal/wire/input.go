@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
@@ -53,6 +54,8 @@ func DecodeJSON(data []byte, to any) error {
 		return problem.BodyMalformed("", fmt.Sprintf("it is a JSON %s; send a JSON object", wrong.Value))
 	case errors.Is(err, io.EOF):
 		return problem.BodyMalformed("", "it is empty; send a JSON object")
+	case strings.HasPrefix(err.Error(), "json: invalid number literal"): // Go has no type for it
+		return problem.BodyMalformed("", "it has a text that is no number where a number has to be")
 	default:
 		return problem.BodyMalformed("", "it is not the JSON of a request: "+err.Error())
 	}

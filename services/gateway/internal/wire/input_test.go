@@ -23,17 +23,19 @@ func TestJSONKeepsEveryDigit(t *testing.T) {
 
 func TestBadJSONIsNamed(t *testing.T) {
 	for body, want := range map[string][2]string{
-		`{"id":5}`:  {"id", "number"},
-		``:          {"", "empty"},
-		`{"id":"a`:  {"", "unexpected EOF"},
-		`{} {}`:     {"", "more after"},
-		"{\"\xff\"": {"", "UTF-8"},
+		`{"id":5}`:     {"id", "number"},
+		``:             {"", "empty"},
+		`{"id":"a`:     {"", "unexpected EOF"},
+		`{} {}`:        {"", "more after"},
+		"{\"\xff\"":    {"", "UTF-8"},
+		`{"n":"five"}`: {"", "no number"},
 	} {
 		var to struct {
-			ID string `json:"id"`
+			ID string      `json:"id"`
+			N  json.Number `json:"n"`
 		}
 		f := FaultOf(DecodeJSON([]byte(body), &to))
-		if f.Status != 400 || f.Field != want[0] || !strings.Contains(f.Message, want[1]) {
+		if f.Status != 400 || f.Field != want[0] || !strings.Contains(f.Message, want[1]) || strings.Contains(f.Message, "json:") {
 			t.Errorf("%q: %+v", body, f)
 		}
 	}
