@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -80,7 +81,7 @@ func TestAnAgentMakesAgentsThatCanDoNoMoreThanItself(t *testing.T) {
 	if spec.Prompt != "Write notes." || spec.Description != "Writes notes." || spec.Profile != "full" || spec.Greeting != "" || spec.MaxSteps != 7 || one.Version.User != "olga" {
 		t.Errorf("%v", one)
 	}
-	if d := cmp.Diff([]string{"Read"}, spec.Tools) + cmp.Diff([]agent.Mount{{Name: "books"}}, spec.Mounts); d != "" || len(spec.Network) != 1 || spec.Network[0].Host != "a.example.com" {
+	if d := cmp.Diff([]string{"Read"}, spec.Tools) + cmp.Diff([]*commonv1.Mount{{Name: "books"}}, spec.Mounts, protocmp.Transform()); d != "" || len(spec.Network) != 1 || spec.Network[0].Host != "a.example.com" {
 		t.Error(d, spec.Network)
 	}
 	if got := spec.Permissions.GetDeny(); !slices.Equal(got, []string{"Bash(rm *)"}) {

@@ -137,8 +137,8 @@ func TestASessionGoesOnWithoutAnOptionalMount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warnings := 0
-	for _, text := range []string{"one", "two"} {
+	for i, text := range []string{"one", "two"} {
+		warnings := 0
 		events := f.turn(ctx, t, resp.Session.Name, text)
 		if end := finished(t, events); end.State != sessionv1.TurnState_TURN_STATE_COMPLETE {
 			t.Errorf("turn %s ended %v", text, end)
@@ -148,9 +148,9 @@ func TestASessionGoesOnWithoutAnOptionalMount(t *testing.T) {
 				warnings++
 			}
 		}
-	}
-	if warnings != 1 {
-		t.Errorf("there are %d warnings", warnings)
+		if warnings > 1 || i == 0 && warnings == 0 { // a replica that takes the session anew warns again
+			t.Errorf("turn %s: there are %d warnings", text, warnings)
+		}
 	}
 }
 
