@@ -154,6 +154,23 @@ func TestASessionGoesOnWithoutAnOptionalMount(t *testing.T) {
 	}
 }
 
+// A checkpoint between turns makes the workspace, and leaves the warning to the next turn.
+func TestACheckpointBetweenTurnsGoesOnWithoutAnOptionalMount(t *testing.T) {
+	f := start(t, reading, withMounts)
+	ctx := t.Context()
+	f.peers.unknown = "secrets"
+	resp, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Mounts: []*commonv1.Mount{{Name: "secrets", Optional: true}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.points().CreateCheckpoint(ctx, &sessionv1.CreateCheckpointRequest{Parent: resp.Session.Name}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(f.turn(ctx, t, resp.Session.Name, "one"), func(e *sessionv1.Event) bool { return e.GetWarning().GetReason() == "MOUNT_MISSING" }) {
+		t.Error("the turn has no warning")
+	}
+}
+
 func TestRequestsThatNoMountCanAnswerAreRefused(t *testing.T) {
 	f := start(t, hello)
 	many := make([]string, 33)

@@ -73,8 +73,12 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 }
 
 // warnOf warns, once in a worker's time with the session, of skills that were deleted since the session began, and
-// of optional mounts that do not exist for the acting user.
+// of optional mounts that do not exist for the acting user. Work between turns, such as a rewind, leaves the warning
+// to the next turn.
 func (m *maker) warnOf(sc state.Scope, missing skill.Missing) error {
+	if sc.Active == nil {
+		return nil
+	}
 	var events []*sessionv1.Event
 	tell := func(what string, e *sessionv1.Event) {
 		if _, told := m.told.LoadOrStore(what, true); !told {
