@@ -88,9 +88,9 @@ func listCheckpoints(w io.Writer, all []*sessionv1.Checkpoint) error {
 // rewindCommand goes back.
 type rewindCommand struct {
 	ID           string `arg:"" help:"The session."`
-	Checkpoint   string `arg:"" optional:"" help:"The checkpoint."`
+	Checkpoint   string `arg:"" optional:"" help:"The checkpoint; checkpoints list shows them. Name it, or set one of the flags below."`
 	LatestButOne bool   `help:"Go back to the last checkpoint but one."`
-	BeforeTurn   string `help:"Go back to before this turn." placeholder:"TURN"`
+	BeforeTurn   string `help:"Go back to before this turn; sessions show lists the turns." placeholder:"TURN"`
 	JSON         bool   `name:"json" help:"Print the session as JSON."`
 	target
 }
