@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
@@ -25,8 +24,9 @@ type maker struct {
 	nodes   *placement.Nodes
 	sandbox Sandbox
 	skills  *skill.Library
-	told    sync.Map     // deleted skills and missing mounts of which it has warned
-	lost    atomic.Int64 // the generation of a place whose node has lost the workspace
+	missing atomic.Pointer[skill.Missing] // of the newest making, until a turn warns of it
+	told    map[string]bool               // deleted skills and missing mounts of which it has warned
+	lost    atomic.Int64                  // the generation of a place whose node has lost the workspace
 }
 
 // forCommands makes the workspace for commands, with the variables of the acting user. warn may
@@ -64,7 +64,8 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 		if err != nil {
 			return err
 		}
-		return m.warnOf(sc, missing)
+		m.missing.Store(&missing)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -72,16 +73,18 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 	return m.recordMade(sc, ref.WorkspaceGeneration)
 }
 
-// warnOf warns, once in a worker's time with the session, of skills that were deleted since the session began, and
-// of optional mounts that do not exist for the acting user. Work between turns, such as a rewind, leaves the warning
-// to the next turn.
-func (m *maker) warnOf(sc state.Scope, missing skill.Missing) error {
-	if sc.Active == nil {
+// warn warns, once in a worker's time with the session, of skills that were deleted since the session began, and of
+// optional mounts that do not exist for the acting user. A workspace is also made in the background and between turns,
+// so only the worker calls it, in a turn.
+func (m *maker) warn(sc state.Scope) error {
+	missing := m.missing.Swap(nil)
+	if missing == nil {
 		return nil
 	}
 	var events []*sessionv1.Event
 	tell := func(what string, e *sessionv1.Event) {
-		if _, told := m.told.LoadOrStore(what, true); !told {
+		if !m.told[what] {
+			m.told[what] = true
 			events = append(events, sc.StepEvent(e))
 		}
 	}

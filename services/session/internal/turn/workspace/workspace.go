@@ -47,7 +47,7 @@ type Workspace struct {
 
 // New returns the workspace of a session that has just been loaded.
 func New(c Config, tools *toolset.Toolset, endCalls EndCalls) *Workspace {
-	m := &maker{nodes: c.Nodes, sandbox: c.Sandbox, skills: c.Skills}
+	m := &maker{nodes: c.Nodes, sandbox: c.Sandbox, skills: c.Skills, told: map[string]bool{}}
 	copies := &copies{sandbox: c.Sandbox, maker: m}
 	p := &Mover{nodes: c.Nodes, sandbox: c.Sandbox, export: c.Export, tools: tools, maker: m, copies: copies, endCalls: endCalls}
 	return &Workspace{
@@ -164,6 +164,9 @@ func (w *Workspace) Await(sc state.Scope) (notes string, out state.Outcome, err 
 	case err != nil:
 		return "", state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace could not be made: "+state.Explain(err)+" "+advice(err)), nil
+	}
+	if err := w.maker.warn(sc); err != nil {
+		return "", state.Outcome{}, err
 	}
 	failed := w.prepared.failed
 	w.prepared.failed = nil
