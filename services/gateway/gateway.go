@@ -88,7 +88,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		Sessions: c.MCPSessions, PublicURL: c.PublicURL, Secret: secret(d.Secret), Version: d.Version, Issuers: d.Auth.Issuers(),
 		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
 	}, d.Session, streams, d.Log)
-	wires, err := foreign(c, d, streams)
+	wires, err := foreign(c, d, streams) //nolint:contextcheck // a request brings its own
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}

@@ -138,7 +138,7 @@ assistant: "looked"`)
 
 func TestASessionIsRewoundToBeforeATurn(t *testing.T) {
 	ctx := deadline(t)
-	f := start(t, building) //nolint:contextcheck // the servers end with the test
+	f := start(t, building)
 	s := f.session(ctx, t)
 	looked := f.turn(ctx, t, s, "look")[0].Turn
 	const before = `

@@ -64,16 +64,16 @@ func (o environmentOutput) print(w io.Writer, e *sessionv1.Environment) error {
 func mountsText(mounts []*commonv1.Mount) string {
 	all := make([]string, 0, len(mounts))
 	for _, m := range mounts {
-		text := m.GetName()
+		words := []string{m.GetName()}
 		for _, x := range []struct{ key, value string }{{"path", m.GetPath()}, {"alias", m.GetAlias()}, {"mode", m.GetMode()}} {
 			if x.value != "" {
-				text += " " + x.key + "=" + x.value
+				words = append(words, x.key+"="+x.value)
 			}
 		}
 		if m.GetOptional() {
-			text += " optional"
+			words = append(words, "optional")
 		}
-		all = append(all, text)
+		all = append(all, strings.Join(words, " "))
 	}
 	return strings.Join(all, ", ")
 }
