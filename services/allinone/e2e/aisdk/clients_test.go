@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlead/fairlead/services/allinone/e2e/wiretest"
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 )
 
@@ -19,27 +20,11 @@ const (
 	install = "make deploy/tools/aisdk/node_modules/.stamp"
 )
 
-// have returns the absolute path of a program, or skips the test where it is missing, but not in CI.
-func have(t *testing.T, path string) string {
-	t.Helper()
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is missing: %s", path, install)
-		}
-		t.Skipf("%s is missing: %s", path, install)
-	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return abs
-}
-
 // program writes a program where it finds the modules.
 func program(t *testing.T, name string, text []byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Symlink(have(t, modules), filepath.Join(dir, "node_modules")); err != nil {
+	if err := os.Symlink(wiretest.Have(t, modules, install), filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, name)
@@ -61,7 +46,7 @@ func read(t *testing.T, name string) []byte {
 // node runs a program and returns what it prints. At the line KILL it kills the server and starts it again.
 func (s *server) node(t *testing.T, arguments ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), have(t, modules+"/node/bin/node"), arguments...)
+	cmd := exec.CommandContext(t.Context(), wiretest.Have(t, modules+"/node/bin/node", install), arguments...)
 	cmd.Env = append(os.Environ(), "SERVER="+s.URL)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs

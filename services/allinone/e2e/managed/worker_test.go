@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlead/fairlead/services/allinone/e2e/wiretest"
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 )
 
@@ -239,8 +240,7 @@ func TestAnEnvironmentKeyServesItsEnvironmentAlone(t *testing.T) {
 // officialWorker starts the worker of the page. It is killed with the test.
 func (h *hosted) officialWorker(t *testing.T, folder string) *exec.Cmd {
 	t.Helper()
-	python := have(t, python, "make bin/models/.stamp")
-	cmd := exec.Command(python, file(t, "worker.py", example(t, "A worker", h.URL)))
+	cmd := exec.Command(wiretest.Python(t), wiretest.File(t, "worker.py", wiretest.Example(t, "managed-agents.md", "python", "# A worker", h.URL)))
 	cmd.Env = append(os.Environ(), "ENVIRONMENT_ID="+h.environment, "ENVIRONMENT_KEY="+h.secret, "WORKDIR="+folder)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

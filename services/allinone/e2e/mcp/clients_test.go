@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlead/fairlead/services/allinone/e2e/wiretest"
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 )
 
@@ -20,22 +21,6 @@ const (
 	python  = "../../../../bin/mcp/bin/python"
 	page    = "../../../../docs/mcp.md"
 )
-
-// have returns the absolute path of a program, or skips the test where it is missing, but not in CI.
-func have(t *testing.T, path, install string) string {
-	t.Helper()
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is missing: %s", path, install)
-		}
-		t.Skipf("%s is missing: %s", path, install)
-	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return abs
-}
 
 // example returns the examples of a language on the page for users, for this server.
 func (s *server) example(t *testing.T, language string) string {
@@ -72,7 +57,7 @@ func (s *server) run(t *testing.T, program string, arguments ...string) string {
 func script(t *testing.T, name, text string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Symlink(have(t, modules, "npm ci --prefix deploy/tools/mcp"), filepath.Join(dir, "node_modules")); err != nil {
+	if err := os.Symlink(wiretest.Have(t, modules, "npm ci --prefix deploy/tools/mcp"), filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, name)
@@ -86,7 +71,7 @@ const greeted = "Bash Read Write\nhello from /workspace\n"
 
 // The example of the page is the official TypeScript client of version 2.
 func TestTheTypeScriptClients(t *testing.T) {
-	node := have(t, modules+"/node/bin/node", "npm ci --prefix deploy/tools/mcp")
+	node := wiretest.Have(t, modules+"/node/bin/node", "npm ci --prefix deploy/tools/mcp")
 	s := serve(t, nil)
 	t.Run("version 2, as on the page", func(t *testing.T) {
 		for _, mode := range prove.Sample([]string{`"auto"`, `"legacy"`, `{ pin: "` + modern + `" }`}, 3) {
@@ -113,7 +98,7 @@ func TestTheTypeScriptClients(t *testing.T) {
 }
 
 func TestThePythonClient(t *testing.T) {
-	interpreter := have(t, python, "make bin/mcp/.stamp")
+	interpreter := wiretest.Have(t, python, "make bin/mcp/.stamp")
 	s := serve(t, nil)
 	file := filepath.Join(t.TempDir(), "example.py")
 	if err := os.WriteFile(file, []byte(s.example(t, "python")), 0o600); err != nil {

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead/fairlead/services/allinone/e2e/wiretest"
 	"github.com/fairlead/fairlead/services/allinone/internal/freeport"
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 )
@@ -227,8 +228,8 @@ const (
 // The official suite judges a server whose session has, as an MCP server, the tools that the suite calls.
 func TestTheOfficialConformanceSuite(t *testing.T) {
 	prove.Only(t, "the suite takes half a minute for each revision")
-	node := have(t, modules+"/node/bin/node", "npm ci --prefix deploy/tools/mcp")
-	suite := have(t, modules+"/@modelcontextprotocol/conformance/dist/index.js", "npm ci --prefix deploy/tools/mcp")
+	node := wiretest.Have(t, modules+"/node/bin/node", "npm ci --prefix deploy/tools/mcp")
+	suite := wiretest.Have(t, modules+"/@modelcontextprotocol/conformance/dist/index.js", "npm ci --prefix deploy/tools/mcp")
 	agents := map[string]any{}
 	for name, revision := range map[string]string{"legacy": legacy, "modern": modern} {
 		agents[name] = map[string]any{

@@ -29,7 +29,7 @@ result = await created.finalResult();
 console.log("streamed create:", result.output_text, result.turn.status);
 
 // A person decides: the helper has no handler for it, so the events are followed.
-const asking = await sessions.create({ agent_id: process.env.CAREFUL, environment });
+const asking = await sessions.create({ agent_id: "careful", environment });
 const events = await sessions.events.stream(asking.id);
 await sessions.events.create(asking.id, { events: [message("tool")] });
 for await (const e of events) {

@@ -31,7 +31,7 @@ print("turns:", [t.status for t in turns], [i.type for i in sessions.turns.items
 stream = sessions.create(agent={"model": "scripted:agents", "tools": [weather]}, environment=environment, input="client", stream=True, tool_handlers=handlers)
 print("streamed create:", stream.get_final_result().output_text)
 
-asking = sessions.create(agent_id=os.environ["CAREFUL"], environment=environment)
+asking = sessions.create(agent_id="careful", environment=environment)
 with sessions.events.stream(asking.id) as events:
     sessions.events.create(asking.id, events=[message("tool")])
     for e in events:

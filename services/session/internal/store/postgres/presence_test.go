@@ -45,6 +45,30 @@ func heldBy(t *testing.T, s *postgres.Store, session, replica string) store.Leas
 	return *a.Lease
 }
 
+// found waits until a replica looks for dead ones and finds this one, which has no lock.
+func found(t *testing.T, admin *pgx.Conn, name string) {
+	t.Helper()
+	if _, err := admin.Exec(t.Context(), "insert into session.replicas (name) values ($1)", name); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "dead", func() (dead bool) {
+		if err := admin.QueryRow(t.Context(), "select dead_at is not null from session.replicas where name = $1", name).Scan(&dead); err != nil {
+			t.Fatal(err)
+		}
+		return dead
+	})
+}
+
+// eventually asks Postgres, which sends no signal, until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // Postgres sends no signal
+		if time.Now().After(deadline) {
+			t.Fatalf("it never is %s", what)
+		}
+	}
+}
+
 // TestTheSessionsOfADeadReplicaAreFree ends the connection with a replica's lock, as its death does. Only the
 // sessions of that replica become free, at once, and with a fence; those of a replica without a lock stay its own.
 func TestTheSessionsOfADeadReplicaAreFree(t *testing.T) {
@@ -72,12 +96,12 @@ func TestTheSessionsOfADeadReplicaAreFree(t *testing.T) {
 	lost, older, own := heldBy(t, two, "lost", "dying"), heldBy(t, two, "older", "of an older version"), heldBy(t, two, "own", "survivor")
 	looks := func() (n int) {
 		t.Helper()
-		if err := admin.QueryRow(t.Context(), "select count(*) from session.replicas where dead_at is not null").Scan(&n); err != nil {
+		if err := admin.QueryRow(t.Context(), "select count(*) from session.replicas where dead_at is not null and name <> 'without a lock'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	time.Sleep(5 * time.Second) //nolint:forbidigo // nothing must happen meanwhile: it is looked at several times
+	found(t, admin, "without a lock")
 	if n := looks(); n != 0 {
 		t.Fatalf("%d replicas are taken for dead", n)
 	}
@@ -109,12 +133,13 @@ func TestAReplicaThatConnectsAgainLives(t *testing.T) {
 	url := pgtest.New(t)
 	one, two := open(t, url), open(t, url)
 	keepPresent(t, one, "survivor")
-	stop := keepPresent(t, two, "shaken")
 	admin, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer admin.Close(t.Context()) //nolint:errcheck // it has done its work
+	found(t, admin, "one") // so the survivor looks from now on
+	stop := keepPresent(t, two, "shaken")
 	holder := func() (pid int) {
 		t.Helper()
 		// pg_locks shows the key in two halves.
@@ -126,25 +151,14 @@ func TestAReplicaThatConnectsAgainLives(t *testing.T) {
 		}
 		return pid
 	}
-	await := func(is func(pid int) bool) (pid int) {
-		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // Postgres sends no signal
-			if pid = holder(); is(pid) {
-				return pid
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("the lock is not as expected")
-			}
-		}
-	}
-	first := await(func(pid int) bool { return pid != 0 })
-	time.Sleep(4 * time.Second) //nolint:forbidigo // until the survivor judges
+	first := 0
+	eventually(t, "locked", func() bool { first = holder(); return first != 0 })
 	if _, err := admin.Exec(t.Context(), "select pg_terminate_backend($1)", first); err != nil {
 		t.Fatal(err)
 	}
-	await(func(pid int) bool { return pid != 0 && pid != first })
+	eventually(t, "locked again", func() bool { pid := holder(); return pid != 0 && pid != first })
 	l := heldBy(t, two, "s", "shaken")
-	time.Sleep(2 * time.Second) //nolint:forbidigo // nothing must happen meanwhile: it is looked at several times
+	found(t, admin, "another one")
 	if _, err := two.Inbox(t.Context(), l); err != nil {
 		t.Errorf("its lease: %v", err)
 	}
