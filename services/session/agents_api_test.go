@@ -112,7 +112,7 @@ func TestAFaultySpecIsRefusedWithItsFields(t *testing.T) {
 	twice := named("books", "books")
 	f.peers.lack("Telepathy")
 	for want, change := range map[string]func(*sessionv1.AgentSpec){
-		"spec.model":                            func(s *sessionv1.AgentSpec) { s.Model = "nobody:model" },
+		"spec.model":                            func(s *sessionv1.AgentSpec) { s.Model = "unknown:model" },
 		"spec.tools":                            func(s *sessionv1.AgentSpec) { s.Tools = append(s.Tools, "Telepathy") },
 		"spec.network":                          func(s *sessionv1.AgentSpec) { s.Network = []*sessionv1.AgentNetworkRule{{Host: "a", Tls: "x"}} },
 		"spec.limits":                           func(s *sessionv1.AgentSpec) { s.Limits = &sessionv1.AgentLimits{MemoryBytes: -1} },
@@ -121,7 +121,7 @@ func TestAFaultySpecIsRefusedWithItsFields(t *testing.T) {
 		"spec.output_schema_json":               func(s *sessionv1.AgentSpec) { s.OutputSchemaJson = "{" },
 		"spec.verdict":                          func(s *sessionv1.AgentSpec) { s.Verdict = "maybe" },
 		"spec.checkpoints":                      func(s *sessionv1.AgentSpec) { s.Checkpoints = &sessionv1.AgentCheckpoints{Tools: []string{"*x"}} },
-		"spec.mounts, spec.verdict, spec.model": func(s *sessionv1.AgentSpec) { s.Model, s.Verdict, s.Mounts = "nobody:model", "maybe", twice },
+		"spec.mounts, spec.verdict, spec.model": func(s *sessionv1.AgentSpec) { s.Model, s.Verdict, s.Mounts = "unknown:model", "maybe", twice },
 	} {
 		spec := fixer(3)
 		change(spec)

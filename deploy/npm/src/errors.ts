@@ -63,7 +63,7 @@ export class PermissionError extends FairleadError {
 }
 /** There is no such thing, or it is another tenant's. */
 export class NotFoundError extends FairleadError {}
-/** It is there already, or somebody else was quicker. */
+/** It exists already, or another client was quicker. */
 export class ConflictError extends FairleadError {
   override readonly hint: string = "Take another id or key, or read again and retry.";
 }

@@ -134,7 +134,7 @@ func TestBadInput(t *testing.T) {
 		{"sound", "SendMessage", said("m", []any{object{"raw": "AAAA", "mediaType": "audio/wav"}}), "200 -32005 ", badRequest, "CONTENT_TYPE_NOT_SUPPORTED"},
 		{"the agent's role", "SendMessage", said("m", "hello", object{"role": "ROLE_AGENT"}), invalid, badRequest, `"field":"message.role"`},
 		{"a context with a space", "SendMessage", said("m", "hello", object{"contextId": "a b"}), invalid, badRequest, `"field":"message.contextId"`},
-		{"a depth that is none", "SendMessage", said("m", "hello", object{"metadata": object{"https://fairlead.dev/a2a/depth": "deep"}}), invalid, badRequest, `"field":"message.metadata"`},
+		{"a depth that is a word", "SendMessage", said("m", "hello", object{"metadata": object{"https://fairlead.dev/a2a/depth": "deep"}}), invalid, badRequest, `"field":"message.metadata"`},
 		{"a task that is not there", "GetTask", object{"id": "none"}, "200 -32001 ", "404 NOT_FOUND ", "TASK_NOT_FOUND"},
 		{"a task of no session", "GetTask", object{"id": "a.b"}, "200 -32001 ", "404 NOT_FOUND ", "TASK_NOT_FOUND"},
 		{"a message to no task", "SendMessage", said("m", "hello", object{"taskId": "a.b"}), "200 -32001 ", "404 NOT_FOUND ", "TASK_NOT_FOUND"},

@@ -21,7 +21,7 @@ func TestTheCard(t *testing.T) {
 			t.Errorf("the card lacks %s: %d %s", want, code, text)
 		}
 	}
-	if code, text := s.Call(t, "GET", "/a2a/nobody/.well-known/agent-card.json", ""); code != 404 || !strings.Contains(text, "AGENT_NOT_FOUND") {
+	if code, text := s.Call(t, "GET", "/a2a/missing/.well-known/agent-card.json", ""); code != 404 || !strings.Contains(text, "AGENT_NOT_FOUND") {
 		t.Errorf("of an agent that is not there: %d %s", code, text)
 	}
 	resp := s.Do(t.Context(), t, "GET", "/a2a/coder/.well-known/agent-card.json", "")

@@ -256,7 +256,7 @@ func reduce(t *testing.T, said []update) task {
 	return x
 }
 
-// Wherever a log is cut, and whoever follows the rest, has the same task in the end.
+// A client that follows a log from any cut has the same task in the end.
 func TestAnyCutReadsTheSame(t *testing.T) {
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 1))

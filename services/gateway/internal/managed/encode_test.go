@@ -7,34 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire/wiretest"
 )
-
-// logOf makes a log of bodies as JSON. "@t2" before one names its turn; without, it is t1.
-func logOf(t *testing.T, bodies ...string) []*sessionv1.Event {
-	t.Helper()
-	var out []*sessionv1.Event
-	for i, body := range bodies {
-		turn := "t1"
-		if rest, ok := strings.CutPrefix(body, "@"); ok {
-			turn, body, _ = strings.Cut(rest, " ")
-		}
-		e := &sessionv1.Event{}
-		if err := protojson.Unmarshal([]byte(body), e); err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
-		e.FirstSeq, e.Seq, e.Turn = int64(i+1), int64(i+1), "sessions/s/turns/"+turn
-		e.Time = timestamppb.New(time.Unix(int64(1000+i), 0))
-		out = append(out, e)
-	}
-	return out
-}
 
 // told returns what an encoder makes of a log, in short: types, and what matters of them.
 func told(events []Event) []string {
@@ -138,7 +116,7 @@ func TestALogIsToldAsTheWireTellsIt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, told(encode(logOf(t, c.log...), c.custom...))); d != "" {
+			if d := cmp.Diff(c.want, told(encode(wiretest.Log(t, c.log...), c.custom...))); d != "" {
 				t.Error(d)
 			}
 		})
@@ -181,7 +159,7 @@ func randomLog(t *testing.T, r *rand.Rand) []*sessionv1.Event {
 		}
 		add(turn, ended)
 	}
-	return logOf(t, log...)
+	return wiretest.Log(t, log...)
 }
 
 // mergeDeltas joins neighboring deltas as the store does: the merged event covers the numbers of both.

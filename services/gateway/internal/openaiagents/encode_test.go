@@ -7,34 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire/wiretest"
 )
-
-// logOf makes a log of bodies as JSON. "@t2" before one names its turn; without, it is t1.
-func logOf(t *testing.T, bodies ...string) []*sessionv1.Event {
-	t.Helper()
-	var out []*sessionv1.Event
-	for i, body := range bodies {
-		turn := "t1"
-		if rest, ok := strings.CutPrefix(body, "@"); ok {
-			turn, body, _ = strings.Cut(rest, " ")
-		}
-		e := &sessionv1.Event{}
-		if err := protojson.Unmarshal([]byte(body), e); err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
-		e.FirstSeq, e.Seq, e.Turn = int64(i+1), int64(i+1), "sessions/s/turns/"+turn
-		e.Time = timestamppb.New(time.Unix(int64(1000+i), 0))
-		out = append(out, e)
-	}
-	return out
-}
 
 var session = map[string]any{"id": "s", "agent": map[string]any{"id": "coder"}, "metadata": map[string]any{}}
 
@@ -169,7 +147,7 @@ func TestALogIsToldAsTheWireTellsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			enc := NewEncoder(session, c.client)
 			enc.schema = c.schema
-			if d := cmp.Diff(slices.Concat(c.want...), told(encode(enc, logOf(t, c.log...)))); d != "" {
+			if d := cmp.Diff(slices.Concat(c.want...), told(encode(enc, wiretest.Log(t, c.log...)))); d != "" {
 				t.Error(d)
 			}
 		})
@@ -216,7 +194,7 @@ func randomLog(t *testing.T, r *rand.Rand) []*sessionv1.Event {
 		}
 		add(turn, ended)
 	}
-	return logOf(t, log...)
+	return wiretest.Log(t, log...)
 }
 
 // mergeDeltas joins neighboring deltas as the store does: the merged event covers the numbers of both.
@@ -374,7 +352,7 @@ func checkList(t *testing.T, seed uint64, log []*sessionv1.Event, whole *reduced
 
 func TestAMessageThatIsBeingMadeIsListedWithWhatThereIs(t *testing.T) {
 	enc := NewEncoder(session, nil)
-	items := itemsOf(enc, encode(enc, logOf(t, queued, started, step1, `{"textStarted":{}}`, `{"textDelta":{"text":"so far"}}`)))
+	items := itemsOf(enc, encode(enc, wiretest.Log(t, queued, started, step1, `{"textStarted":{}}`, `{"textDelta":{"text":"so far"}}`)))
 	if b, _ := json.Marshal(items[1].body); len(items) != 2 || !strings.Contains(string(b), `"so far"`) || !strings.Contains(string(b), inProgress) {
 		t.Errorf("the items are %v", items)
 	}

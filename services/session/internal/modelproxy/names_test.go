@@ -134,7 +134,7 @@ func TestFallbacksTakeThePlaceOfAModel(t *testing.T) {
 			[]string{"anthropic:claude-haiku-4-5"}, 529, []string{"claude-sonnet-5-5", "claude-haiku-4-5"}},
 		{"a refusal", "/v1/messages", messagesBody, first, busy(400, "invalid_request_error"), []string{"anthropic:claude-haiku-4-5"}, 400, []string{"claude-sonnet-5-5"}},
 		{"an empty account", "/v1/messages", messagesBody, first, busy(402, "billing_error"), []string{"anthropic:claude-haiku-4-5"}, 402, []string{"claude-sonnet-5-5"}},
-		{"nobody else", "/v1/messages", messagesBody, first, busy(529, "overloaded_error"), nil, 529, []string{"claude-sonnet-5-5"}},
+		{"no fallback", "/v1/messages", messagesBody, first, busy(529, "overloaded_error"), nil, 529, []string{"claude-sonnet-5-5"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, setting{

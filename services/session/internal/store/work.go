@@ -48,7 +48,7 @@ type Work struct {
 type WorkPoll struct {
 	WorkQueue
 	Worker string
-	// Reclaim is the time after which an item that nobody has acknowledged is given out again.
+	// Reclaim is the time after which an item that no worker has acknowledged is given out again.
 	Reclaim time.Duration
 }
 

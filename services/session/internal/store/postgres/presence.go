@@ -17,7 +17,7 @@ import (
 // looks often whether those of the others are free. It ends the leases of a replica whose lock was free at two looks
 // in a row: that one may have lost only its connection, and gets its lock again with the next one.
 //
-// A lock says nothing about what the database accepts: whoever goes on with a session raises its epoch, and a replica
+// A lock does not decide what the database accepts: a replica that takes over a session raises its epoch, and one
 // that was wrongly taken for dead is refused like any that was paused. A paused replica keeps its connection, and so
 // its leases until they expire. A machine that loses its power closes no connection; then the leases expire, too.
 

@@ -83,7 +83,7 @@ func testTaking(t *testing.T, open func(t *testing.T) store.Store) {
 			f.must(f.PassOn(f.ctx(), f.claim(k), "r2", time.Hour))
 		}},
 	} {
-		t.Run("nobody takes a session by a command if it "+c.name, func(t *testing.T) {
+		t.Run("a command takes no session that "+c.name, func(t *testing.T) {
 			f := newFixture(t, open)
 			k := f.create(key("s1"))
 			c.make(f, k)
