@@ -56,7 +56,7 @@ func File(t *testing.T, name, text string) string {
 		}
 	}
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil { //nolint:gosec // the test names it
 		t.Fatal(err)
 	}
 	return path
@@ -93,7 +93,7 @@ func Example(t *testing.T, page, language, title, url string) string {
 // Program runs a client of a server and returns what it prints.
 func Program(t *testing.T, url, key, name string, arguments ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, arguments...)
+	cmd := exec.CommandContext(t.Context(), name, arguments...) //nolint:gosec // the test names it
 	cmd.Env = append(os.Environ(), "FAIRLEAD_KEY="+key, "SERVER="+url)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -108,7 +108,7 @@ func Program(t *testing.T, url, key, name string, arguments ...string) string {
 // the second one, which it tells the client.
 func (s *Server) ComesBack(t *testing.T, script string, lines ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), Python(t), script)
+	cmd := exec.CommandContext(t.Context(), Python(t), script) //nolint:gosec // the same
 	cmd.Env = append(os.Environ(), "SERVER="+s.URL)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

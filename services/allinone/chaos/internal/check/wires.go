@@ -1,9 +1,11 @@
 package check
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
@@ -76,13 +78,17 @@ type piece struct {
 	open bool
 }
 
+// piecesOf returns what turns say, in the order of the log: an urgent message overtakes those that wait.
 func piecesOf(turns ...*reduce.Turn) []piece {
-	var all []piece
+	var steps []*reduce.Step
 	for _, t := range turns {
-		for _, st := range t.Steps {
-			if text, _ := st.Text(); text != "" {
-				all = append(all, piece{text, st.Finished == 0})
-			}
+		steps = append(steps, t.Steps...)
+	}
+	slices.SortStableFunc(steps, func(a, b *reduce.Step) int { return cmp.Compare(a.Begun, b.Begun) })
+	var all []piece
+	for _, st := range steps {
+		if text, _ := st.Text(); text != "" {
+			all = append(all, piece{text, st.Finished == 0})
 		}
 	}
 	return all

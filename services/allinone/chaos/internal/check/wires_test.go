@@ -62,3 +62,28 @@ func TestWhatAProtocolShowsIsJudged(t *testing.T) {
 		}
 	}
 }
+
+// A message that interrupts overtakes one that waits: a client that shows all turns has its answer first.
+func TestAProtocolShowsTurnsInTheOrderInWhichTheySpeak(t *testing.T) {
+	run, sc := arrivals(t)
+	s, log := run.Sessions[0], &reduce.Log{}
+	for _, e := range s.Log {
+		if err := log.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, order := range map[bool][]int{
+		true:  {whole, joiner, broken, breaker, patient, undone, undoer},
+		false: {whole, joiner, broken, patient, breaker, undone, undoer},
+	} {
+		var all record.Shown
+		for _, n := range order {
+			turn := wires.Of(log.State().Turn(s.Accepted[n].Turn))
+			all.Text, all.Calls = all.Text+turn.Text, append(all.Calls, turn.Calls...)
+		}
+		s.Wires = []*record.WireFollower{{Wire: "wire", Connections: 1, Shown: []record.Shown{all}}}
+		if rep := check.Run(run, sc, limits); rules(rep)[check.Wires] == want {
+			t.Errorf("the order %v: %v", order, rep.Violations)
+		}
+	}
+}

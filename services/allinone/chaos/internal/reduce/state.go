@@ -30,6 +30,7 @@ type Turn struct {
 // Step is one model call and its tool calls.
 type Step struct {
 	Number   int32
+	Begun    int64 // the number of its first event
 	Finished int
 	Stop     string
 	Message  string
@@ -135,17 +136,17 @@ func (s *State) apply(e *sessionv1.Event) {
 	// That a turn waits during a step, that the step broke off, or that a server's state was found at its beginning,
 	// still counts when the step does not.
 	if e.GetStep() > 0 && !ofTurn(e) && e.GetStepRestarted() == nil && e.GetMcpServerChanged() == nil && e.GetWarning() == nil {
-		t.step(e.GetStep()).apply(e)
+		t.step(e.GetStep(), e.GetFirstSeq()).apply(e)
 	}
 }
 
-func (t *Turn) step(n int32) *Step {
+func (t *Turn) step(n int32, seq int64) *Step {
 	for _, s := range t.Steps {
 		if s.Number == n {
 			return s
 		}
 	}
-	s := &Step{Number: n}
+	s := &Step{Number: n, Begun: seq}
 	t.Steps = append(t.Steps, s)
 	return s
 }

@@ -138,7 +138,7 @@ func TestAReplicaThatConnectsAgainLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close(t.Context()) //nolint:errcheck // it has done its work
-	found(t, admin, "one") // so the survivor looks from now on
+	found(t, admin, "one")         // so the survivor looks from now on
 	stop := keepPresent(t, two, "shaken")
 	holder := func() (pid int) {
 		t.Helper()
