@@ -27,9 +27,11 @@ archived: terminated 5 session_deleted
 `
 	inTypeScript = `quickstart: It says 9007199254740993 end_turn bash
 follow-up: You said: and then? true
+failure: retries_exhausted
 paging: true
 allowed: It says 9007199254740993
 custom tool: The weather: 21
+interrupt: You said: stop?
 not found: 404 true
 `
 )
@@ -51,9 +53,15 @@ func TestTheOfficialClients(t *testing.T) {
 }
 
 func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
-	prove.Only(t, "it starts an official client")
-	s := spawn(t)
-	s.ComesBack(t, wiretest.Script(t, "killed.py"), "streaming", "cut off: True", "['slow', 'one two three four five six seven eight nine ten']")
+	prove.Only(t, "it starts an official client in two languages")
+	t.Run("Python", func(t *testing.T) {
+		s := spawn(t)
+		s.ComesBack(t, wiretest.Python(t), wiretest.Script(t, "killed.py"), "streaming", "cut off: True", "['slow', 'one two three four five six seven eight nine ten']")
+	})
+	t.Run("TypeScript", func(t *testing.T) {
+		s := spawn(t)
+		s.ComesBack(t, wiretest.Node(t), wiretest.Script(t, "killed.mjs"), "streaming", "cut off", "slow|one two three four five six seven eight nine ten")
+	})
 }
 
 func TestTheExampleOfThePage(t *testing.T) {

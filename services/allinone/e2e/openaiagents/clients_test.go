@@ -42,6 +42,7 @@ handler: The weather: 21 in Berlin | I ask you.The weather: 21 in Berlin
 streamed create: The weather: 21 in Berlin completed
 asks: mcp_approval_request fairlead Bash
 approved: It says 9007199254740993
+failure: AgentTurnResultError failed authentication_error
 cancelled: cancelled
 schema: {"n":3}
 agents: Count true true
@@ -69,9 +70,15 @@ func TestTheOfficialClients(t *testing.T) {
 }
 
 func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
-	prove.Only(t, "it starts an official client")
-	s := spawn(t)
-	s.ComesBack(t, wiretest.Script(t, "killed.py"), "streaming", "cut off: True", "['slow', 'one two three four five six seven eight nine ten']")
+	prove.Only(t, "it starts an official client in two languages")
+	t.Run("Python", func(t *testing.T) {
+		s := spawn(t)
+		s.ComesBack(t, wiretest.Python(t), wiretest.Script(t, "killed.py"), "streaming", "cut off: True", "['slow', 'one two three four five six seven eight nine ten']")
+	})
+	t.Run("TypeScript", func(t *testing.T) {
+		s := spawn(t)
+		s.ComesBack(t, wiretest.Node(t), wiretest.Script(t, "killed.mjs"), "streaming", "cut off", "slow|one two three four five six seven eight nine ten")
+	})
 }
 
 func TestTheExampleOfThePage(t *testing.T) {

@@ -104,11 +104,11 @@ func Program(t *testing.T, url, key, name string, arguments ...string) string {
 	return string(out)
 }
 
-// ComesBack runs a client in Python that prints lines. It kills the server after the first one, and starts it again after
+// ComesBack runs a client that prints lines. It kills the server after the first one, and starts it again after
 // the second one, which it tells the client.
-func (s *Server) ComesBack(t *testing.T, script string, lines ...string) {
+func (s *Server) ComesBack(t *testing.T, program, script string, lines ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), Python(t), script) //nolint:gosec // the same
+	cmd := exec.CommandContext(t.Context(), program, script) //nolint:gosec // the same
 	cmd.Env = append(os.Environ(), "SERVER="+s.URL)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

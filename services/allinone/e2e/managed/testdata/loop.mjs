@@ -35,6 +35,8 @@ let got = await run(id, [say("tool")]);
 console.log("quickstart:", got.text, got.why, got.seen.filter((e) => e.type === "agent.tool_use").map((e) => e.name).join());
 got = await run(id, [say("and then?")], undefined, { event_deltas: ["agent.message"] });
 console.log("follow-up:", got.text, got.deltas === got.text);
+got = await run(id, [say("fail")]);
+console.log("failure:", got.why);
 const all = [];
 for await (const e of sessions.events.list(id, { limit: 4 })) all.push(e.id);
 console.log("paging:", all.length === new Set(all).size);
@@ -45,4 +47,15 @@ console.log("allowed:", got.text);
 const own = await begin([{ type: "custom", name: "weather", description: "w", input_schema: { type: "object" } }]);
 got = await run(own, [say("client")], (e) => ({ type: "user.custom_tool_result", custom_tool_use_id: e.id, content: [{ type: "text", text: "21" }] }));
 console.log("custom tool:", got.text);
+
+const busy = await begin(tools);
+const stream = await sessions.events.stream(busy, { event_deltas: ["agent.message"] });
+await send(busy, say("long"));
+let deltas = 0, said = "";
+for await (const e of stream) {
+  if (e.type === "event_delta" && ++deltas === 3) await send(busy, { type: "user.interrupt" }, say("stop?"));
+  if (e.type === "agent.message") said = whole(e);
+  if (e.type === "session.status_idle") break;
+}
+console.log("interrupt:", said);
 await sessions.retrieve("sesn_none").catch((e) => console.log("not found:", e.status, e instanceof Anthropic.NotFoundError));

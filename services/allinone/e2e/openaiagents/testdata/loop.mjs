@@ -43,6 +43,8 @@ for await (const e of events) {
 const [last] = (await sessions.items.list(asking.id, { limit: 1 })).data;
 console.log("approved:", last.content[0].text);
 
+await sessions.stream(session.id, { input: "fail" }).finalResult().catch((e) => console.log("failure:", e.constructor.name, e.turn.status, e.turn.error.code));
+
 const long = await sessions.create({ agent: { model: "scripted:agents" }, environment });
 const turn = sessions.stream(long.id, { input: "long" }).withResultCollection();
 let told = false;
