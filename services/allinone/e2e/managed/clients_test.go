@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -17,13 +18,15 @@ outputs: ['number.txt'] b'9007199254740993\n'
 allowed: It says 9007199254740993
 denied: True
 custom tool: The weather: 21 in Berlin
+question: The user answered:
+- Which? B
 interrupt: word  You said: stop?
 reconnect: ['one two three four five six seven eight nine ten']
 file: The note: remember the milk 17
 not found: 404
 vaults: 404
 versions: [2, 1] {'Key Ü': 'v'} True
-archived: terminated 5 session_deleted
+archived: terminated 6 session_deleted
 `
 	inTypeScript = `quickstart: It says 9007199254740993 end_turn bash
 follow-up: You said: and then? true
@@ -39,6 +42,10 @@ not found: 404 true
 func TestTheOfficialClients(t *testing.T) {
 	prove.Only(t, "it starts the official clients in two languages")
 	s := serveUsers(t)
+	asker := `{"model":"scripted:agents","profile":"full","tools":["AskUserQuestion"]}`
+	if code, text := s.Call(t, "POST", "/v1/agents?agentId=asker", asker, "Authorization", "Bearer "+s.Keys["ann"]); code != http.StatusOK {
+		t.Fatal(text)
+	}
 	t.Run("Python", func(t *testing.T) {
 		if got := wiretest.Program(t, s.URL, s.Keys["ann"], wiretest.Python(t), wiretest.Script(t, "loop.py")); got != inPython {
 			t.Errorf("it prints\n%s", got)

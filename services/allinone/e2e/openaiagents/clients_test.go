@@ -12,11 +12,21 @@ import (
 // careful makes the agent that asks a person, and returns its id.
 func (s *server) careful(t *testing.T, header ...string) string {
 	t.Helper()
-	code, text := s.Call(t, "POST", "/v1/agents?agentId=careful", `{"model":"scripted:agents","profile":"full","tools":["Bash"],"permissions":{"ask":["Bash"]}}`, header...)
-	if code != http.StatusOK {
+	return s.agent(t, "careful", `{"model":"scripted:agents","profile":"full","tools":["Bash"],"permissions":{"ask":["Bash"]}}`, header...)
+}
+
+// asker makes the agent that asks questions, and returns its id.
+func (s *server) asker(t *testing.T, header ...string) string {
+	t.Helper()
+	return s.agent(t, "asker", `{"model":"scripted:agents","profile":"full","tools":["AskUserQuestion"]}`, header...)
+}
+
+func (s *server) agent(t *testing.T, id, body string, header ...string) string {
+	t.Helper()
+	if code, text := s.Call(t, "POST", "/v1/agents?agentId="+id, body, header...); code != http.StatusOK {
 		t.Fatal(text)
 	}
-	return "careful"
+	return id
 }
 
 const (
@@ -28,6 +38,8 @@ turns: ['completed', 'completed'] ['message', 'message', 'function_call', 'funct
 streamed create: The weather: 21 in Berlin
 asks: mcp_approval_request fairlead Bash
 denied: failed None
+question: The user answered:
+- Which? B
 failure: AgentTurnResultError failed authentication_error
 update: {'Key Ü': 'v'} True
 not found: 404 False
@@ -42,6 +54,8 @@ handler: The weather: 21 in Berlin | I ask you.The weather: 21 in Berlin
 streamed create: The weather: 21 in Berlin completed
 asks: mcp_approval_request fairlead Bash
 approved: It says 9007199254740993
+question: The user answered:
+- Which? A
 failure: AgentTurnResultError failed authentication_error
 cancelled: cancelled
 schema: {"n":3}
@@ -56,6 +70,7 @@ func TestTheOfficialClients(t *testing.T) {
 	prove.Only(t, "it starts the official clients in two languages")
 	s := serveUsers(t)
 	s.careful(t, "Authorization", "Bearer "+s.Keys["ann"])
+	s.asker(t, "Authorization", "Bearer "+s.Keys["ann"])
 	t.Run("Python", func(t *testing.T) {
 		if got := wiretest.Program(t, s.URL, s.Keys["ann"], wiretest.Python(t), wiretest.Script(t, "loop.py")); got != inPython {
 			t.Errorf("it prints\n%s", got)

@@ -39,6 +39,15 @@ type Encoder struct {
 	active string
 	calls  map[string]*call
 	step   step
+
+	questions []*question // of the active turn, without an answer
+}
+
+// question is a question, which clients see as the use of the custom tool wire.AskTool.
+type question struct {
+	id   string // of that use
+	of   *sessionv1.QuestionRequested
+	told bool
 }
 
 // step is the model call that runs.

@@ -6,6 +6,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // output takes the events of model calls. It reports whether the event is one of them.
@@ -109,6 +110,11 @@ func (e *Encoder) tool(ev *sessionv1.Event) {
 		e.use(e.calls[b.ToolCallDecision.GetCallId()], b.ToolCallDecision.GetDecision())
 	case *sessionv1.Event_ToolCallFinished:
 		e.result(b.ToolCallFinished)
+	case *sessionv1.Event_QuestionRequested:
+		q := b.QuestionRequested
+		e.questions = append(e.questions, &question{id: wire.AskID(q.GetCallId(), q.GetQuestion().GetId()), of: q})
+	case *sessionv1.Event_QuestionResolved:
+		e.answered(b.QuestionResolved)
 	case *sessionv1.Event_ApprovalResolved:
 		e.confirmed(b.ApprovalResolved)
 	}

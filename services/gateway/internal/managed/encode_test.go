@@ -98,6 +98,18 @@ func TestALogIsToldAsTheWireTellsIt(t *testing.T) {
 				"span.model_request_end false", idle,
 			},
 		},
+		"a question, which is told once": {
+			log: []string{
+				queued, started, step1, `{"toolCallArguments":{"callId":"t1.1.0","tool":"AskUserQuestion","argumentsJson":"{}"}}`, `{"toolCallDecision":{"callId":"t1.1.0","decision":"DECISION_ALLOW"}}`,
+				`{"questionRequested":{"callId":"t1.1.0","tool":"AskUserQuestion","question":{"id":"1","items":[{"question":"Which?","options":[{"label":"A"},{"label":"B"}]}]}}}`, `{"turnWaiting":{"callIds":["t1.1.0"]}}`, `{"turnWaiting":{"callIds":["t1.1.0"]}}`,
+				`{"questionResolved":{"callId":"t1.1.0","questionId":"1","action":"QUESTION_ACTION_ACCEPT","contentJson":"{\"answers\":{\"Which?\":\"B\"}}"}}`, `{"turnResumed":{}}`, `{"stepFinished":{}}`, ended,
+			},
+			want: []string{
+				hi + " queued", "session.status_running", hi, "span.model_request_start", `agent.tool_use "AskUserQuestion" "allow"`, `agent.custom_tool_use "AskUserQuestion"`,
+				`session.status_idle {"event_ids":["sevt_c_t1.1.0/1"],"type":"requires_action"}`, `session.status_idle {"event_ids":["sevt_c_t1.1.0/1"],"type":"requires_action"}`,
+				`user.custom_tool_result [{"text":"{\"answers\":{\"Which?\":\"B\"}}","type":"text"}] "sevt_c_t1.1.0/1" false`, "session.status_running", "span.model_request_end false", idle,
+			},
+		},
 		"an interrupt, with another message behind it": {
 			log: []string{
 				queued, started, step1, "@t2 " + queued, `{"turnFinished":{"state":"TURN_STATE_INTERRUPTED","error":{"reason":"INTERRUPTED"}}}`, "@t2 " + started, "@t2 " + ended,

@@ -6,6 +6,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // turn takes the events of turns. It reports whether the event is one of them.
@@ -56,9 +57,12 @@ func (e *Encoder) said(turn string, taken bool) {
 
 // waiting tells that the session needs answers.
 func (e *Encoder) waiting(calls []string) {
-	ids := []string{}
+	ids, about := []string{}, e.asks(calls)
 	for _, id := range calls {
 		c := e.calls[id]
+		if about[id] {
+			continue
+		}
 		if c == nil {
 			continue // an approval of a budget, which the wire cannot ask for
 		}
@@ -66,7 +70,46 @@ func (e *Encoder) waiting(calls []string) {
 		ids = append(ids, callID(id))
 	}
 	e.commit()
+	for _, q := range e.questions {
+		if about[q.of.GetCallId()] {
+			e.ask(q)
+			ids = append(ids, callID(q.id))
+		}
+	}
 	e.idle(map[string]any{"type": "requires_action", "event_ids": ids}, nil)
+}
+
+// asks returns which of the calls have questions without an answer.
+func (e *Encoder) asks(calls []string) map[string]bool {
+	about := map[string]bool{}
+	for _, q := range e.questions {
+		about[q.of.GetCallId()] = slices.Contains(calls, q.of.GetCallId())
+	}
+	return about
+}
+
+// ask tells of a question.
+func (e *Encoder) ask(q *question) {
+	if !q.told {
+		q.told = true
+		e.tell("agent.custom_tool_use", callID(q.id), "name", wire.AskTool, "input", wire.AskArguments(q.of.GetQuestion()))
+	}
+}
+
+// answered tells what a person answered.
+func (e *Encoder) answered(r *sessionv1.QuestionResolved) {
+	id := wire.AskID(r.GetCallId(), r.GetQuestionId())
+	i := slices.IndexFunc(e.questions, func(q *question) bool { return q.id == id })
+	if i < 0 {
+		return
+	}
+	e.ask(e.questions[i])
+	e.questions = slices.Delete(e.questions, i, i+1)
+	text, failed := r.GetContentJson(), r.GetAction() != commonv1.QuestionAction_QUESTION_ACTION_ACCEPT
+	if failed {
+		text = "There is no answer."
+	}
+	e.tell("user.custom_tool_result", resultID(id), "custom_tool_use_id", callID(id), "content", texts(text), "is_error", failed)
 }
 
 func (e *Encoder) idle(reason map[string]any, details any) {
@@ -97,7 +140,7 @@ func (e *Encoder) finished(id string, f *sessionv1.TurnFinished) {
 		if e.step.stop == "refusal" {
 			stop, details = "refusal", map[string]any{"type": "refusal", "category": nil, "explanation": nil}
 		}
-		e.step, e.calls = step{}, map[string]*call{}
+		e.step, e.calls, e.questions = step{}, map[string]*call{}, nil
 	}
 	switch f.GetState() {
 	case sessionv1.TurnState_TURN_STATE_INTERRUPTED:

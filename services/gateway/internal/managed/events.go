@@ -1,13 +1,14 @@
 package managed
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // send is an event of a request, after it has been checked: it has its effect and returns the event as answers have it.
@@ -79,12 +80,12 @@ func (s *eventsServer) prepare(c *request, session string, e userEvent, field st
 	case "user.tool_confirmation":
 		return s.confirmation(c, session, e, field)
 	case "user.custom_tool_result":
-		return s.toolResult(session, e, e.CustomToolUse, "custom_tool_use_id", field)
+		return s.toolResult(c, session, e, e.CustomToolUse, "custom_tool_use_id", field)
 	case "user.tool_result":
 		if !d.Hosted {
 			return nil, bad(field+".type", "user.tool_result is for sessions of self_hosted environments; Fairlead runs this session's tools itself")
 		}
-		return s.toolResult(session, e, e.ToolUse, "tool_use_id", field)
+		return s.toolResult(c, session, e, e.ToolUse, "tool_use_id", field)
 	case "user.define_outcome":
 		return nil, bad(field+".type", "outcomes are not served")
 	}
@@ -164,7 +165,7 @@ func (s *eventsServer) confirmation(c *request, session string, e userEvent, fie
 func (s *eventsServer) digest(c *request, session, call, field string) (string, error) {
 	turn, _, _ := strings.Cut(call, ".")
 	asked, err := s.Asked(c.r.Context(), session, turn, call)
-	if err != nil && problem.HTTPStatus(err) != http.StatusNotFound && problem.HTTPStatus(err) != http.StatusBadRequest {
+	if err != nil {
 		return "", err
 	}
 	if asked == nil {
@@ -174,7 +175,7 @@ func (s *eventsServer) digest(c *request, session, call, field string) (string, 
 }
 
 // toolResult returns what sends the result of a tool that the client or a worker has run. The name is that of the field with the call.
-func (s *eventsServer) toolResult(session string, e userEvent, use, name, field string) (send, error) {
+func (s *eventsServer) toolResult(c *request, session string, e userEvent, use, name, field string) (send, error) {
 	call, err := callOf(use, field+"."+name)
 	if err != nil {
 		return nil, err
@@ -183,10 +184,26 @@ func (s *eventsServer) toolResult(session string, e userEvent, use, name, field 
 	if err != nil {
 		return nil, err
 	}
+	answer, err := s.AskAnswer(c.r.Context(), session, call, content, e.IsError)
+	switch {
+	case errors.Is(err, wire.ErrForm):
+		return nil, bad(field+".content", err.Error())
+	case err != nil:
+		return nil, err
+	case answer != nil && len(c.queues) > 0:
+		return nil, notWorker(field + "." + name + ": a person answers a question, with an API key")
+	}
 	return func(c *request, key string) (map[string]any, error) {
 		ctx, cancel := s.within(c)
 		defer cancel()
-		if _, err := s.Sessions.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: session, CallId: call, Content: content, IsError: e.IsError, RequestId: key}); err != nil {
+		var err error
+		if answer != nil {
+			answer.RequestId = key
+			_, err = s.Sessions.AnswerQuestion(ctx, answer)
+		} else {
+			_, err = s.Sessions.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: session, CallId: call, Content: content, IsError: e.IsError, RequestId: key})
+		}
+		if err != nil {
 			return nil, err
 		}
 		out := echo(e.Type, resultID(call))

@@ -44,7 +44,7 @@ type Encoder struct {
 	steered map[string]bool
 	active  *sessionv1.Turn
 	calls   map[string]*call
-	asked   map[string]*sessionv1.ApprovalRequested
+	asked   asked
 	step    step
 	index   int // of the next item of the turn
 	void    [][2]int64
@@ -77,11 +77,23 @@ type call struct {
 	subagent            map[string]any // that it has begun
 }
 
+// asked is what the active turn has asked.
+type asked struct {
+	approvals map[string]*sessionv1.ApprovalRequested // by call
+	questions []*question                             // without an answer
+}
+
+// question is a question, which clients see as a call of wire.AskTool.
+type question struct {
+	of *sessionv1.QuestionRequested
+	as *call
+}
+
 // NewEncoder returns an Encoder of a session, as sessionJSON returns it, whose client runs these tools.
 func NewEncoder(session map[string]any, client []string) *Encoder {
 	e := &Encoder{
 		base: session, status: statusIdle, actions: []any{}, queued: map[string]*sessionv1.Turn{}, said: map[string][]any{}, steered: map[string]bool{},
-		calls: map[string]*call{}, asked: map[string]*sessionv1.ApprovalRequested{}, client: map[string]bool{},
+		calls: map[string]*call{}, client: map[string]bool{},
 	}
 	e.session, _ = session["id"].(string)
 	if agent, ok := session["agent"].(map[string]any); ok {
@@ -91,6 +103,7 @@ func NewEncoder(session map[string]any, client []string) *Encoder {
 	for _, name := range client {
 		e.client[name] = true
 	}
+	e.asked.approvals = map[string]*sessionv1.ApprovalRequested{}
 	return e
 }
 

@@ -3,8 +3,11 @@ package openaiagents
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // commandTool is our tool that is the wire's command execution.
@@ -29,7 +32,13 @@ func (e *Encoder) tool(ev *sessionv1.Event) {
 	case *sessionv1.Event_ToolCallOutputDelta:
 		e.says(e.calls[b.ToolCallOutputDelta.GetCallId()], b.ToolCallOutputDelta.GetData())
 	case *sessionv1.Event_ApprovalRequested:
-		e.asked[b.ApprovalRequested.GetCallId()] = b.ApprovalRequested
+		e.asked.approvals[b.ApprovalRequested.GetCallId()] = b.ApprovalRequested
+	case *sessionv1.Event_QuestionRequested:
+		q := b.QuestionRequested
+		as := &call{id: wire.AskID(q.GetCallId(), q.GetQuestion().GetId()), tool: wire.AskTool, arguments: string(wire.AskArguments(q.GetQuestion())), seq: ev.GetFirstSeq(), client: true}
+		e.asked.questions = append(e.asked.questions, &question{q, as})
+	case *sessionv1.Event_QuestionResolved:
+		e.answered(b.QuestionResolved)
 	case *sessionv1.Event_ToolCallFinished:
 		e.result(b.ToolCallFinished)
 	}
@@ -110,6 +119,26 @@ func torn(text string) int {
 	return 0
 }
 
+// answered tells what a person answered, as the result of a function.
+func (e *Encoder) answered(r *sessionv1.QuestionResolved) {
+	id := wire.AskID(r.GetCallId(), r.GetQuestionId())
+	i := slices.IndexFunc(e.asked.questions, func(q *question) bool { return q.as.id == id })
+	if i < 0 {
+		return
+	}
+	c := e.asked.questions[i].as
+	e.asked.questions = slices.Delete(e.asked.questions, i, i+1)
+	status, text := completed, r.GetContentJson()
+	if r.GetAction() != commonv1.QuestionAction_QUESTION_ACTION_ACCEPT {
+		status, text = failed, "There is no answer."
+	}
+	e.use(c)
+	item := c.item(lastPart(e.active.GetName()))
+	item["status"] = status
+	e.inTurn(itemDone, "output_index", c.index, "item", item)
+	e.returned(c, status, text)
+}
+
 // result tells how a call ended.
 func (e *Encoder) result(f *sessionv1.ToolCallFinished) {
 	c := e.calls[f.GetCallId()]
@@ -141,10 +170,14 @@ func (e *Encoder) result(f *sessionv1.ToolCallFinished) {
 		}
 	}
 	e.inTurn(itemDone, "output_index", c.index, "item", item)
-	if !c.client {
-		return
+	if c.client {
+		e.returned(c, status, text)
 	}
-	out := map[string]any{"id": outputItem(c.id), "type": "function_call_output", "turn_id": turn, "call_id": c.id, "output": nil, "error": nil, "status": status}
+}
+
+// returned tells the result of a function of the client's.
+func (e *Encoder) returned(c *call, status, text string) {
+	out := map[string]any{"id": outputItem(c.id), "type": "function_call_output", "turn_id": lastPart(e.active.GetName()), "call_id": c.id, "output": nil, "error": nil, "status": status}
 	if status == completed {
 		out["output"] = text
 	} else {

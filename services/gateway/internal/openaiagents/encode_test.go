@@ -120,6 +120,17 @@ func TestALogIsToldAsTheWireTellsIt(t *testing.T) {
 				`requires_action [{"arguments":{"n":9007199254740993},"call_id":"c1","name":"weather","turn_id":"t1","type":"function_call"}]`,
 				`turn.item.done 1 "function_call" "completed" "weather" {"n":9007199254740993}`, `turn.item.added "function_call_output" "completed" "21"`, "in_progress", "turn.completed", "idle"}},
 		},
+		"a question is a function": {
+			log: []string{queued, started, step1, `{"toolCallArguments":{"callId":"t1.1.0","tool":"AskUserQuestion","argumentsJson":"{}"}}`, `{"toolCallDecision":{"callId":"t1.1.0","decision":"DECISION_ALLOW"}}`,
+				`{"questionRequested":{"callId":"t1.1.0","question":{"id":"1","message":"Log in.","url":"https://x.example"}}}`, `{"turnWaiting":{"callIds":["t1.1.0"]}}`,
+				`{"questionResolved":{"callId":"t1.1.0","questionId":"1","action":"QUESTION_ACTION_DECLINE"}}`, `{"turnResumed":{}}`,
+				`{"toolCallFinished":{"callId":"t1.1.0","tool":"AskUserQuestion","outcome":"TOOL_OUTCOME_OK","content":[{"text":{"text":"x"}}]}}`, `{"stepFinished":{}}`, ended},
+			want: [][]string{began, {`turn.item.added 0 "mcp_call" "in_progress" "AskUserQuestion" {}`,
+				`turn.item.added 1 "function_call" "in_progress" "AskUserQuestion" {"message":"Log in.","url":"https://x.example"}`,
+				`requires_action [{"arguments":{"message":"Log in.","url":"https://x.example"},"call_id":"t1.1.0/1","name":"AskUserQuestion","turn_id":"t1","type":"function_call"}]`,
+				`turn.item.done 1 "function_call" "failed" "AskUserQuestion" {"message":"Log in.","url":"https://x.example"}`, `turn.item.added "function_call_output" "failed" "There is no answer."`,
+				"in_progress", `turn.item.done 0 "mcp_call" "completed" "AskUserQuestion" {} "x"`, "turn.completed", "idle"}},
+		},
 		"a message that steers": {
 			log:  []string{queued, started, step1, "@t2 " + queued, "@t2 " + `{"turnSteered":{"into":"sessions/s/turns/t1"}}`, ended, "@t2 " + ended},
 			want: [][]string{began, {hi, "turn.completed", "idle"}},

@@ -94,8 +94,8 @@ func (e *Encoder) waiting(calls []string) {
 		switch {
 		case c != nil && c.client:
 			e.use(c)
-			e.actions = append(e.actions, map[string]any{"type": kindFunction, "call_id": c.id, "name": c.tool, "arguments": arguments(c.arguments), "turn_id": turn})
-		default:
+			e.actions = append(e.actions, c.action(turn))
+		case !e.asks(id, turn):
 			e.actions = append(e.actions, e.approval(id, turn))
 		}
 	}
@@ -103,9 +103,26 @@ func (e *Encoder) waiting(calls []string) {
 	e.snapshot(statusWaiting)
 }
 
+// action returns the call of a function as what a session needs.
+func (c *call) action(turn string) map[string]any {
+	return map[string]any{"type": kindFunction, "call_id": c.id, "name": c.tool, "arguments": arguments(c.arguments), "turn_id": turn}
+}
+
+// asks tells of the questions of a call that have no answer. It reports whether there are any.
+func (e *Encoder) asks(call, turn string) (found bool) {
+	for _, q := range e.asked.questions {
+		if q.of.GetCallId() == call {
+			e.use(q.as)
+			e.actions = append(e.actions, q.as.action(turn))
+			found = true
+		}
+	}
+	return found
+}
+
 // approval returns what a person is to decide.
 func (e *Encoder) approval(id, turn string) map[string]any {
-	a := e.asked[id]
+	a := e.asked.approvals[id]
 	request := map[string]any{"type": "mcp_tool_call", "server_label": ownServer, "name": nil, "arguments": map[string]any{}, "message": a.GetMessage()}
 	tool := a.GetTool()
 	if c := e.calls[id]; c != nil && tool == "" {
@@ -163,7 +180,7 @@ func (e *Encoder) finished(id string, f *sessionv1.TurnFinished) {
 	if f.GetUsage() != nil {
 		body["usage"] = usageJSON(f.GetUsage())
 	}
-	e.active, e.actions, e.calls, e.asked = nil, []any{}, map[string]*call{}, map[string]*sessionv1.ApprovalRequested{}
+	e.active, e.actions, e.calls, e.asked = nil, []any{}, map[string]*call{}, asked{approvals: map[string]*sessionv1.ApprovalRequested{}}
 	if len(e.queued) == 0 {
 		e.snapshot(statusIdle)
 	}

@@ -3,6 +3,7 @@ package openaiagents
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
@@ -76,7 +78,7 @@ func (s *eventsServer) prepare(c *request, x *sessionv1.Session, e inputEvent, f
 	case "cancel":
 		return s.cancel(x.GetName(), ""), nil
 	case "tool_result":
-		return s.toolResult(x.GetName(), e, field)
+		return s.toolResult(c, x.GetName(), e, field)
 	case "mcp_approval_request_result":
 		return s.decided(c, x.GetName(), e, field)
 	}
@@ -117,7 +119,7 @@ func unknownCall(call string) error {
 	return apierr.New(codes.InvalidArgument, problem.Domain, ReasonUnknownCall, "Unknown pending tool call: "+call)
 }
 
-func (s *eventsServer) toolResult(session string, e inputEvent, field string) (send, error) {
+func (s *eventsServer) toolResult(c *request, session string, e inputEvent, field string) (send, error) {
 	turn, _, _ := strings.Cut(e.Call, ".")
 	switch {
 	case e.Call == "":
@@ -134,6 +136,11 @@ func (s *eventsServer) toolResult(session string, e inputEvent, field string) (s
 	if !*e.Success && e.Error != nil && *e.Error != "" {
 		content = append(content, textOf(*e.Error))
 	}
+	if answer, err := s.AskAnswer(c.r.Context(), session, e.Call, content, !*e.Success); errors.Is(err, wire.ErrForm) {
+		return nil, bad(field+".output", err.Error())
+	} else if answer != nil || err != nil {
+		return s.answer(answer), err
+	}
 	return func(c *request, key string) error {
 		ctx, cancel := s.within(c)
 		defer cancel()
@@ -145,6 +152,17 @@ func (s *eventsServer) toolResult(session string, e inputEvent, field string) (s
 		}
 		return err
 	}, nil
+}
+
+// answer returns what answers a question.
+func (s *eventsServer) answer(req *sessionv1.AnswerQuestionRequest) send {
+	return func(c *request, key string) error {
+		ctx, cancel := s.within(c)
+		defer cancel()
+		req.RequestId = key
+		_, err := s.Sessions.AnswerQuestion(ctx, req)
+		return err
+	}
 }
 
 // decided returns what answers the question whether a call may run.
@@ -166,7 +184,7 @@ func (s *eventsServer) decided(c *request, session string, e inputEvent, field s
 		return nil, unknown
 	}
 	asked, err := s.Asked(c.r.Context(), session, turn, call)
-	if err != nil && problem.HTTPStatus(err) != http.StatusNotFound && problem.HTTPStatus(err) != http.StatusBadRequest {
+	if err != nil {
 		return nil, err
 	}
 	if asked == nil {

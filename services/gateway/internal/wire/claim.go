@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strconv"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -39,27 +41,35 @@ func (s *Server) Claim(r *http.Request, wire string, body []byte) (string, error
 	return answer.GetKey(), err
 }
 
-// Asked returns the question whether a call may run; nil if there was none. A call's id begins with that of its turn.
-func (s *Server) Asked(ctx context.Context, session, turn, call string) (*sessionv1.ApprovalRequested, error) {
+// Asked returns what was asked before a call may run; nil if nothing was. A call's id begins with that of its turn.
+func (s *Server) Asked(ctx context.Context, session, turn, call string) (found *sessionv1.ApprovalRequested, err error) {
+	err = s.asked(ctx, session, turn, func(ev *sessionv1.Event) bool {
+		if a := ev.GetApprovalRequested(); a.GetCallId() == call {
+			found = a
+		}
+		return found != nil
+	})
+	return found, err
+}
+
+// asked hands the events of a turn to is, in order, until it reports true. A turn that does not exist has none.
+func (s *Server) asked(ctx context.Context, session, turn string, is func(*sessionv1.Event) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	got, err := s.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: session + "/turns/" + turn})
-	if err != nil {
-		return nil, err
+	if code := problem.HTTPStatus(err); err != nil && (code == http.StatusNotFound || code == http.StatusBadRequest) {
+		return nil
+	} else if err != nil {
+		return err
 	}
 	req := &sessionv1.ListEventsRequest{Parent: session, AfterSeq: got.GetTurn().GetAfterSeq(), PageSize: eventPage}
 	for {
 		page, err := s.Sessions.ListEvents(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		for _, ev := range page.GetEvents() {
-			if a := ev.GetApprovalRequested(); a.GetCallId() == call {
-				return a, nil
-			}
+		if err != nil || slices.ContainsFunc(page.GetEvents(), is) {
+			return err
 		}
 		if req.PageToken = page.GetNextPageToken(); req.PageToken == "" {
-			return nil, nil //nolint:nilnil // a call without a question is no error
+			return nil
 		}
 	}
 }

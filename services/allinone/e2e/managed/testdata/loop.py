@@ -62,6 +62,15 @@ own = begin([WEATHER])
 _, text, _ = run(own, say("client"), act=lambda e: {"type": "user.custom_tool_result", "custom_tool_use_id": e.id, "content": [{"type": "text", "text": f"21 in {e.input['city']}"}]})
 print("custom tool:", text)
 
+def answered(e):
+    label = e.input["questions"][0]["options"][1]["label"]
+    return {"type": "user.custom_tool_result", "custom_tool_use_id": e.id, "content": [{"type": "text", "text": label}]}
+
+
+asker = beta.sessions.create(agent="asker", environment_id=beta.environments.create(name="e").id).id
+_, text, _ = run(asker, say("question"), act=answered)
+print("question:", text)
+
 busy = begin(TOOLS)
 deltas, text = [], ""
 with beta.sessions.events.stream(session_id=busy, event_deltas=["agent.message"]) as stream:

@@ -43,6 +43,10 @@ for await (const e of events) {
 const [last] = (await sessions.items.list(asking.id, { limit: 1 })).data;
 console.log("approved:", last.content[0].text);
 
+
+const asker = await sessions.create({ agent_id: "asker", environment });
+const asks = { AskUserQuestion: (asked) => ({ answers: { [asked.questions[0].question]: asked.questions[0].options[0].label } }) };
+console.log("question:", (await sessions.stream(asker.id, { input: "question", toolHandlers: asks }).finalResult()).output_text);
 await sessions.stream(session.id, { input: "fail" }).finalResult().catch((e) => console.log("failure:", e.constructor.name, e.turn.status, e.turn.error.code));
 
 const long = await sessions.create({ agent: { model: "scripted:agents" }, environment });

@@ -45,6 +45,10 @@ with sessions.events.stream(asking.id) as events:
 denied = [i for i in sessions.items.list(asking.id) if i.type == "command_execution"][0]
 print("denied:", denied.status, denied.exit_code)
 
+asker = sessions.create(agent_id="asker", environment=environment)
+with sessions.stream(asker.id, input="question", tool_handlers={"AskUserQuestion": lambda asked: asked["questions"][0]["options"][1]["label"]}) as stream:
+    print("question:", stream.get_final_result().output_text)
+
 with sessions.stream(session.id, input="fail") as stream:
     try:
         stream.get_final_result()
