@@ -28,6 +28,7 @@ type bench struct {
 	out                                  io.Writer
 	programs                             string
 	turns, followers, sessions, messages int
+	rate                                 float64
 
 	dir      string
 	postgres *pgserver.Server

@@ -62,6 +62,7 @@ func run(ctx context.Context, args []string) error {
 	b := &bench{out: os.Stdout}
 	f.StringVar(&b.programs, "programs", "bin", "the directory of the built programs")
 	f.IntVar(&b.turns, "turns", 1000, "streams: how many turns stream at once")
+	f.Float64Var(&b.rate, "rate", 0, "streams: the only tokens a second of a turn; 0: from 50 down to what meets the goal")
 	f.IntVar(&b.followers, "followers", 10_000, "streams: how many idle followers")
 	f.IntVar(&b.sessions, "sessions", 1_000_000, "list: how many sessions the tenant has")
 	f.IntVar(&b.messages, "messages", 10_000, "long: how many messages the session has")

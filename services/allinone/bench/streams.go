@@ -49,7 +49,11 @@ func measureStreams(ctx context.Context, b *bench) error {
 		}
 	}
 	b.printf("   Fairlead, Postgres, the model server and the clients share the CPUs; the CPU of each is in cores.\n")
-	for _, rate := range rates {
+	tested := rates
+	if b.rate > 0 {
+		tested = []float64{b.rate}
+	}
+	for _, rate := range tested {
 		if err := b.rest(ctx, f); err != nil {
 			return err
 		}
