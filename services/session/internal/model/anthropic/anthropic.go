@@ -50,7 +50,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 		return nil, wire.Named(w.Fail(ctx, err), sent(c))
 	}
 	defer func() { _ = raw.Body.Close() }() // The answer is complete or void by now.
-	a := &answer{provider: access.Provider, model: r.Model, emit: emit, watch: w, sent: len(body)}
+	a := &answer{provider: access.Provider, model: r.Model, emit: w.Gather(emit), watch: w, sent: len(body)}
 	a.limits = wire.Limits{Context: m.limits.ContextTokens, Output: m.limits.MaxOutputTokens}
 	return a.read(ctx, raw.Body)
 }

@@ -43,6 +43,9 @@ func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, err
 // handle handles one event of the stream; done reports that the answer is complete.
 func (a *answer) handle(ev wire.Event) (done bool, err error) {
 	var e event
+	if index, d, ok := plainDelta(ev.Data); ok && ev.JSON && ev.Name != "error" && ev.Name != "ping" {
+		return false, a.delta(index, d)
+	}
 	switch {
 	case ev.Name == "ping", string(ev.Data) == "[DONE]":
 		return false, nil

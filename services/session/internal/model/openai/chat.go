@@ -71,7 +71,7 @@ func (m *chat) ask(ctx context.Context, r model.Request, body []byte, emit func(
 		return nil, w.Fail(ctx, err)
 	}
 	defer func() { _ = raw.Body.Close() }() // The answer is complete or void by now.
-	a := &answer{provider: m.cfg.Provider, model: r.Model, emit: emit, watch: w, sent: len(body)}
+	a := &answer{provider: m.cfg.Provider, model: r.Model, emit: w.Gather(emit), watch: w, sent: len(body)}
 	a.limits = wire.Limits{Context: m.cfg.ContextTokens, Output: m.cfg.MaxOutputTokens}
 	return a.read(ctx, raw.Body)
 }

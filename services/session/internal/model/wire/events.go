@@ -29,6 +29,7 @@ type Events struct {
 	some    bool   // a field, a comment or an event came
 	loose   []byte // text outside of fields, bounded
 	name    string
+	named   string // the last name: most events of a stream have the same
 	data    []byte
 	lines   int // of data
 }
@@ -117,7 +118,7 @@ func (e *Events) readLine() error {
 			continue
 		}
 		e.afterCR = false
-		end := bytes.IndexAny(b, "\r\n")
+		end := lineEnd(b)
 		if end < 0 {
 			e.line = append(e.line, b...)
 			_, _ = e.r.Discard(len(b))
@@ -128,6 +129,18 @@ func (e *Events) readLine() error {
 		_, _ = e.r.Discard(end + 1)
 		return nil
 	}
+}
+
+// lineEnd returns the index of the first line end, or -1.
+func lineEnd(b []byte) int {
+	end := bytes.IndexByte(b, '\n')
+	if end >= 0 {
+		b = b[:end]
+	}
+	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
+		return cr
+	}
+	return end
 }
 
 // take handles the current line. It reports whether an event is complete, and
@@ -145,7 +158,10 @@ func (e *Events) take() (complete, valid bool) {
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(field) {
 	case "event":
-		e.some, e.name = true, string(bytes.TrimSpace(value))
+		if value = bytes.TrimSpace(value); string(value) != e.named {
+			e.named = string(value)
+		}
+		e.some, e.name = true, e.named
 	case "data":
 		e.some = true
 		return e.add(value)

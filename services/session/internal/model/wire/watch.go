@@ -56,6 +56,8 @@ type Watch struct {
 	silent   atomic.Bool // the idle limit ended it
 	began    atomic.Bool
 	request  string // the provider's id of the request
+	gathered gather
+	ended    <-chan struct{} // of the request's context
 }
 
 // Begin starts to watch. The request must use the returned context, and the
@@ -64,6 +66,8 @@ type Watch struct {
 func Begin(ctx context.Context, provider, key string, idle time.Duration) (context.Context, *Watch) {
 	w := &Watch{provider: provider, key: key, idle: idle}
 	ctx, w.cancel = context.WithCancel(ctx)
+	w.ended = ctx.Done()
+	reading.streams.Add(1)
 	if idle > 0 {
 		w.timer = time.AfterFunc(idle, w.expire)
 	}
@@ -75,8 +79,11 @@ func (w *Watch) expire() {
 	w.cancel()
 }
 
-// End stops watching and ends the request if it still runs.
+// End stops watching and ends the request if it still runs. It emits the pieces that
+// came before a failure. It is called once.
 func (w *Watch) End() {
+	_ = w.gathered.flush()
+	reading.streams.Add(-1)
 	if w.timer != nil {
 		w.timer.Stop()
 	}
@@ -125,7 +132,7 @@ func (w *Watch) answered(resp *http.Response) (*http.Response, error) {
 	w.request = requestID(resp.Header)
 	if t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode/100 == 2 && t != "text/html" {
 		w.began.Store(true)
-		resp.Body = &body{ReadCloser: resp.Body, watch: w, left: maxStream}
+		resp.Body = &stream{body: body{ReadCloser: resp.Body, watch: w, left: maxStream}}
 		return resp, nil
 	}
 	defer func() { _ = resp.Body.Close() }()
@@ -174,10 +181,45 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// stream is the body of an answer. It is read at the pace of all streams.
+type stream struct {
+	body
+	last  time.Time // when it was last read
+	pause *time.Timer
+}
+
+// Read emits what the reads before it brought, and reads.
+func (s *stream) Read(p []byte) (int, error) {
+	if err := s.watch.gathered.flush(); err != nil {
+		return 0, err
+	}
+	if wait := reading.pause(s.last); wait > 0 {
+		s.wait(wait)
+	}
+	n, err := s.body.Read(p)
+	s.last = time.Now()
+	return n, err
+}
+
+func (s *stream) wait(d time.Duration) {
+	if s.pause == nil {
+		s.pause = time.NewTimer(d)
+	} else {
+		s.pause.Reset(d)
+	}
+	select {
+	case <-s.pause.C:
+	case <-s.watch.ended:
+	}
+}
+
 // Fail converts an error of the connection, or the early end of a stream (a nil
 // err), into the error of Model.Stream. ctx is the one that was passed to
 // Begin.
 func (w *Watch) Fail(ctx context.Context, err error) error {
+	if w.gathered.err != nil {
+		return w.gathered.err
+	}
 	if cause := ctx.Err(); cause != nil {
 		return cause
 	}
