@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"runtime"
 
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -42,3 +43,6 @@ func Supported() error {
 		"Run it in a container or a virtual machine with Linux, or on another machine, "+
 		"and talk to it from here: fairlead run --server HOST:9090, or set FAIRLEAD_SERVER", runtime.GOOS)
 }
+
+// NetworkPolicy returns nothing: there are no workspaces.
+func (Config) NetworkPolicy() *sandboxv1.NetworkPolicy { return nil }

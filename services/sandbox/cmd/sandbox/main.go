@@ -1,4 +1,4 @@
-// Command sandbox runs the sandbox service alone.
+// Command sandbox runs the sandbox service alone. `sandbox work` makes it a worker of a Managed Agents server.
 package main
 
 import (
@@ -30,6 +30,9 @@ func defaults() configuration {
 func main() { program.Main(run) }
 
 func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "work" {
+		return work(ctx, args[1:])
+	}
 	c := defaults()
 	s := program.Service{Name: "sandbox", Version: version, Config: &c, Server: &c.Server, Log: &c.Log, Auth: &c.Auth}
 	s.New = func(ctx context.Context, p *program.Parts) (rpc.Component, error) {
