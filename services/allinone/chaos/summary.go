@@ -42,8 +42,8 @@ func summarize(w io.Writer, run *record.Run, rep check.Report) {
 	fmt.Fprintf(w, "operations that outlived their calls %d, of which %d are unknown (only where the sandbox died); the model looked %d times\n", s.Operations, s.UnknownOperations, s.Looks)
 	fmt.Fprintf(w, "events %d in the logs (%d numbers), %d received over %d streams\n", s.Events, s.Numbers, s.Received, s.Streams)
 	for _, f := range s.Wires {
-		fmt.Fprintf(w, "wire %-10s followers %d · reconnects %d, %d of them after a break · turns compared at the end %d, as they happened %d · violations %d\n",
-			f.Wire, f.Followers, f.Reconnects, f.Broken, f.Turns, f.Live, f.Violations)
+		fmt.Fprintf(w, "wire %-10s followers %d · reconnects %d, %d of them after a break · turns compared at the end %d, as they happened %d · calls %d, with arguments %d, with results %d · violations %d\n",
+			f.Wire, f.Followers, f.Reconnects, f.Broken, f.Turns, f.Live, f.Calls, f.Arguments, f.Results, f.Violations)
 	}
 	fmt.Fprintf(w, "takeover after kill -9 of the holder: %s\n", spread(s.Takeovers))
 	fmt.Fprintf(w, "  with another fault meanwhile:       %s\n", spread(s.Disturbed))

@@ -51,7 +51,7 @@ func TestWhatAProtocolShowsIsJudged(t *testing.T) {
 		"another turn":         func(f *record.WireFollower) { f.Shown[0].Turn = other },
 		"a call is lost":       func(f *record.WireFollower) { call(f).ID = other },
 		"a result is another":  func(f *record.WireFollower) { call(f).Result = &other },
-		"arguments are others": func(f *record.WireFollower) { call(f).Arguments = `{"a":1}` },
+		"arguments are others": func(f *record.WireFollower) { call(f).Argue(`{"a":1}`) },
 		"a tool is another":    func(f *record.WireFollower) { call(f).Tool = other },
 		"it did not come back": func(f *record.WireFollower) { f.Failed = "HTTP 500" },
 	} {
@@ -84,6 +84,42 @@ func TestAProtocolShowsTurnsInTheOrderInWhichTheySpeak(t *testing.T) {
 		s.Wires = []*record.WireFollower{{Wire: "wire", Connections: 1, Shown: []record.Shown{all}}}
 		if rep := check.Run(run, sc, limits); rules(rep)[check.Wires] == want {
 			t.Errorf("the order %v: %v", order, rep.Violations)
+		}
+	}
+}
+
+// Protocols have different parts of a call: what one lacks is not missed, and what it has is compared.
+func TestAProtocolIsJudgedByWhatItHas(t *testing.T) {
+	run, sc, f := wired(t)
+	calls := 0
+	for i := range f.Shown {
+		for j := range f.Shown[i].Calls {
+			c := &f.Shown[i].Calls[j]
+			c.Arguments, c.Result = nil, nil
+			calls++
+		}
+	}
+	rep := check.Run(run, sc, limits)
+	if st := rep.Stats.Wires[0]; len(rep.Violations) > 0 || st.Calls != calls || st.Arguments != 0 || st.Results != 0 {
+		t.Errorf("calls without arguments and results: %v, %+v", rep.Violations, st)
+	}
+	for _, e := range run.Sessions[0].Log {
+		if a := e.GetToolCallArguments(); a != nil {
+			a.ArgumentsJson = `{"command":"ls","run_in_background":true}`
+		}
+	}
+	for arguments, good := range map[string]bool{`{"command":"ls"}`: true, `{"command":"pwd"}`: false} {
+		for i := range f.Shown {
+			for j := range f.Shown[i].Calls {
+				c := &f.Shown[i].Calls[j]
+				c.Argue(arguments)
+				c.Some = true
+			}
+			f.Shown[i].Lacks = true
+		}
+		f.Shown[0].Calls = f.Shown[0].Calls[:1]
+		if rep := check.Run(run, sc, limits); rules(rep)[check.Wires] == good {
+			t.Errorf("%s, of some calls: %v", arguments, rep.Violations)
 		}
 	}
 }

@@ -20,13 +20,20 @@ type Shown struct {
 	Live  bool
 	Text  string // that the agent says
 	Calls []ShownCall
+	// Lacks says that calls may be missing: the client did not see all of them happen, and its wire lists none.
+	Lacks bool
 }
 
 // ShownCall is a call of a tool, as a client shows it.
 type ShownCall struct {
-	ID, Tool, Arguments string
-	Result              *string // nil: the client shows none
+	ID, Tool  string
+	Arguments *string // nil: the client shows none
+	Some      bool    // of the arguments, the client shows some alone
+	Result    *string // nil: the client shows none
 }
+
+// Argue sets the arguments.
+func (c *ShownCall) Argue(arguments string) { c.Arguments = &arguments }
 
 // Call returns a call, which is added if there is none with this id.
 func (s *Shown) Call(id string) *ShownCall {

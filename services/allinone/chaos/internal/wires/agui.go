@@ -170,7 +170,8 @@ func (a *agui) shown(of func(*said) bool) record.Shown {
 			shown.Text += m.text
 			for _, c := range m.ToolCalls {
 				call := shown.Call(c.ID)
-				call.Tool, call.Arguments = c.Function.Name, c.Function.Arguments
+				call.Tool = c.Function.Name
+				call.Argue(c.Function.Arguments)
 			}
 		case m.Role == "tool":
 			shown.Call(m.ToolCallID).Result = &m.text

@@ -76,7 +76,8 @@ func (a *aisdk) add(c chunk) {
 		a.live.Call(c.ToolCallID).Tool = c.ToolName
 	case "tool-input-available":
 		call := a.live.Call(c.ToolCallID)
-		call.Tool, call.Arguments = c.ToolName, string(c.Input)
+		call.Tool = c.ToolName
+		call.Argue(string(c.Input))
 	case "tool-output-available", "tool-output-error":
 		a.live.Call(c.ToolCallID).Result = result(c)
 	}
@@ -100,7 +101,7 @@ func (a *aisdk) End(ctx context.Context, _ int64) ([]record.Shown, error) {
 		ID, Role string
 		Parts    []chunk
 	}
-	if err := a.object(ctx, a.path(), &messages); err != nil {
+	if err := a.object(ctx, a.path(), &messages, nil); err != nil {
 		return nil, err
 	}
 	all := a.whole
@@ -115,7 +116,8 @@ func (a *aisdk) End(ctx context.Context, _ int64) ([]record.Shown, error) {
 				shown.Text += p.Text
 			case p.Type == "dynamic-tool" || strings.HasPrefix(p.Type, "tool-"):
 				call := shown.Call(p.ToolCallID)
-				call.Tool, call.Arguments = p.ToolName, string(p.Input)
+				call.Tool = p.ToolName
+				call.Argue(string(p.Input))
 				if strings.HasPrefix(p.State, "output-") && p.State != "output-denied" {
 					call.Result = result(p)
 				}

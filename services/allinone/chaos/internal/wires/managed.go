@@ -88,7 +88,7 @@ func (m *managed) list(ctx context.Context) error {
 		if page != "" {
 			query.Set("page", page)
 		}
-		if err := m.object(ctx, m.path()+"?"+query.Encode(), &got); err != nil {
+		if err := m.object(ctx, m.path()+"?"+query.Encode(), &got, nil); err != nil {
 			return err
 		}
 		for _, e := range got.Data {
@@ -120,10 +120,12 @@ func (m *managed) End(ctx context.Context, _ int64) ([]record.Shown, error) {
 			shown.Text += result
 		case "agent.tool_use":
 			call := shown.Call(ours(e.ID))
-			call.Tool, call.Arguments = e.Name, string(e.Input)
+			call.Tool = e.Name
+			call.Argue(string(e.Input))
 		case "agent.mcp_tool_use":
 			call := shown.Call(ours(e.ID))
-			call.Tool, call.Arguments = "mcp__"+e.Server+"__"+e.Name, string(e.Input)
+			call.Tool = "mcp__" + e.Server + "__" + e.Name
+			call.Argue(string(e.Input))
 		case "agent.tool_result":
 			shown.Call(ours(e.ToolUseID)).Result = &result
 		case "agent.mcp_tool_result":

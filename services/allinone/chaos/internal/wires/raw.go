@@ -49,7 +49,8 @@ func Of(t *reduce.Turn) record.Shown {
 		text, _ := s.Text()
 		shown.Text += text
 		for _, c := range s.Calls {
-			call := record.ShownCall{ID: c.ID, Tool: c.Tool, Arguments: c.Arguments}
+			call := record.ShownCall{ID: c.ID, Tool: c.Tool}
+			call.Argue(c.Arguments)
 			if c.Finished > 0 {
 				call.Result = &c.Result
 			}

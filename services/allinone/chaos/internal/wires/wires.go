@@ -46,6 +46,8 @@ var All = []Wire{
 	{Name: "ai-sdk", New: func(t Target) Follower { return &aisdk{Target: t} }},
 	{Name: "ag-ui", New: func(t Target) Follower { return &agui{Target: t} }},
 	{Name: "managed", Told: true, New: func(t Target) Follower { return &managed{Target: t, at: map[string]int{}} }},
+	{Name: "openai", New: func(t Target) Follower { return &openai{Target: t, turns: map[string]*watched{}} }},
+	{Name: "a2a", Told: true, New: func(t Target) Follower { return &a2a{Target: t, tasks: map[string]*task{}} }},
 }
 
 // Follower is a client of a session. One goroutine uses it.
@@ -57,9 +59,14 @@ type Follower interface {
 	End(ctx context.Context, last int64) ([]record.Shown, error)
 }
 
-// get opens an answer. One that asks to come back later is ErrAgain.
+// get opens the answer to a GET.
 func (t Target) get(ctx context.Context, path string, headers map[string]string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.HTTP+path, http.NoBody)
+	return t.open(ctx, http.MethodGet, path, http.NoBody, headers)
+}
+
+// open opens an answer. One that asks to come back later is ErrAgain.
+func (t Target) open(ctx context.Context, method, path string, body io.Reader, headers map[string]string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+t.HTTP+path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +82,7 @@ func (t Target) get(ctx context.Context, path string, headers map[string]string)
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
 	_ = resp.Body.Close()
-	return nil, answered(resp.StatusCode, fmt.Errorf("GET %s: %s: %s", path, resp.Status, text))
+	return nil, answered(resp.StatusCode, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, text))
 }
 
 // answered returns the error of an answer with an HTTP status.
@@ -88,8 +95,8 @@ func answered(code int, err error) error {
 }
 
 // object reads an answer that is one JSON value.
-func (t Target) object(ctx context.Context, path string, to any) error {
-	resp, err := t.get(ctx, path, nil)
+func (t Target) object(ctx context.Context, path string, to any, headers map[string]string) error {
+	resp, err := t.get(ctx, path, headers)
 	if err != nil {
 		return err
 	}
