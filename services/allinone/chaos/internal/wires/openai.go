@@ -112,6 +112,15 @@ func (t *watched) put(i *item) {
 	t.items = append(t.items, i)
 }
 
+// text returns the text of a message as a list has it.
+func (i *item) text() string {
+	var text strings.Builder
+	for _, c := range i.Content {
+		text.WriteString(c.Text)
+	}
+	return text.String()
+}
+
 // show adds an item to what the client shows. text is that of a message.
 func (i *item) show(to *record.Shown, text string) {
 	id := strings.TrimPrefix(i.ID, "call_")
@@ -164,11 +173,7 @@ func (o *openai) End(ctx context.Context, _ int64) ([]record.Shown, error) {
 				turns[i.Turn] = &record.Shown{Turn: i.Turn}
 				order = append(order, i.Turn)
 			}
-			text := ""
-			for _, c := range i.Content {
-				text += c.Text
-			}
-			i.show(turns[i.Turn], text)
+			i.show(turns[i.Turn], i.text())
 		}
 		if !page.More {
 			break
