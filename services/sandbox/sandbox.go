@@ -126,7 +126,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	}
 	s.node, err = box.Open(box.Options{
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
-		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
+		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Sandboxes: box.Sandboxes{Spares: c.SpareSandboxes, Escapes: c.Driver == DriverNone},
 		Keep: box.Retention{Finished: c.Limits.KeepResults, For: c.Limits.KeepFor}, Network: s.network,
 		Shown: shown, DiskSpace: s.diskSpace, DataSpace: diskspace.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folder),
 		Upkeep: box.Upkeep{Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover}, Quota: keep, Leftovers: leftovers, Fault: d.fault,

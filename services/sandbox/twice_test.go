@@ -108,6 +108,16 @@ func (c *client) oldest(t *testing.T) string {
 	return r.GetSnapshots()[len(r.GetSnapshots())-1].GetId()
 }
 
+// keptAndRestored makes the victim's snapshot and goes back to it.
+func keptAndRestored(t *testing.T, c *client) error {
+	made, err := c.snapshots.CreateSnapshot(t.Context(), &sandboxv1.CreateSnapshotRequest{Call: c.victim()})
+	if err != nil {
+		return err
+	}
+	_, err = c.snapshots.RestoreSnapshot(t.Context(), &sandboxv1.RestoreSnapshotRequest{Call: c.call(), Snapshot: made.GetSnapshot().GetId()})
+	return err
+}
+
 func pruning(t *testing.T, c *client, r *sandboxv1.DeleteSnapshotsRequest) error {
 	_, err := c.snapshots.DeleteSnapshots(t.Context(), r)
 	return err
@@ -210,6 +220,15 @@ func interruptions(f *gittest.Forge) []interrupted {
 				t.Error(err)
 			}
 		}, after{files: "f=one snapshots=1"}, after{files: "f=one snapshots=1"}, after{files: "f=one snapshots=2"}, after{files: "f=one snapshots=1"}},
+		{"an unchanged workspace is kept", func(t *testing.T, c *client) {
+			put("f", "one")(t, c)
+			c.snapshot(t, c.call())
+		}, keptAndRestored, running("echo two > f"), after{files: "f=one snapshots=2"}, after{files: "f=one snapshots=2"}, after{files: "f=one snapshots=2"}, after{files: "f=one snapshots=2"}},
+		{"a workspace is kept that a command left unchanged", func(t *testing.T, c *client) {
+			put("f", "one")(t, c)
+			c.snapshot(t, c.call())
+			c.bash(t, "cat f")
+		}, keptAndRestored, running("echo two > f"), after{files: "f=one snapshots=2"}, after{files: "f=one snapshots=2"}, after{files: "f=one snapshots=2"}, after{files: "f=one snapshots=2"}},
 		{"snapshots are deleted", func(t *testing.T, c *client) {
 			for range 3 {
 				c.snapshot(t, c.call())

@@ -118,6 +118,13 @@ type Shown struct {
 	Trees  Trees  // nil: there are none
 }
 
+// Sandboxes describes what the Runner makes.
+type Sandboxes struct {
+	Spares int // that are kept ready for new sessions
+	// Escapes means that processes may outlive the command that started them.
+	Escapes bool
+}
+
 // Options of a Node.
 type Options struct {
 	Dir             string
@@ -127,15 +134,15 @@ type Options struct {
 	Limits          Limits
 	MaxExecs        int // commands that may run at once on the node
 	MaxSessionExecs int // … in one session
-	Spares          int // sandboxes that are kept ready for new sessions
-	Keep            Retention
-	Observer        Observer
-	Network         Network   // nil: no sandbox is given one
-	Shown                     // besides workspaces
-	DiskSpace       DiskSpace // of all disks, to refuse new work; nil: they are not watched
-	DataSpace       DiskSpace // of the disk that commands write to; nil: commands are not ended for room
-	Quota           Quota     // nil: the size of workspaces is counted, not kept
-	Upkeep          Upkeep
+	Sandboxes
+	Keep      Retention
+	Observer  Observer
+	Network   Network   // nil: no sandbox is given one
+	Shown               // besides workspaces
+	DiskSpace DiskSpace // of all disks, to refuse new work; nil: they are not watched
+	DataSpace DiskSpace // of the disk that commands write to; nil: commands are not ended for room
+	Quota     Quota     // nil: the size of workspaces is counted, not kept
+	Upkeep    Upkeep
 	// Leftovers tracks files that could not be deleted. If nil, the node keeps its own.
 	Leftovers *erase.Later
 	// Fault lets tests kill the service at a point of a change. If nil, nothing happens.

@@ -65,6 +65,16 @@ func (j *journal) intend(e startEntry, place string) error {
 	return j.begin(packet, func() { j.intents[place] = &intent{packet: packet} })()
 }
 
+// note is intend without a sync: the next entry that is synced takes it along.
+func (j *journal) note(e startEntry, place string) error {
+	packet, err := e.encode()
+	if err != nil {
+		return err
+	}
+	_, _, err = j.write(packet, func() { j.intents[place] = &intent{packet: packet} })
+	return err
+}
+
 // withdraw records that nothing of a change took effect, nor will.
 func (j *journal) withdraw(e startEntry, place string) error {
 	e.Change = &changeEntry{Method: e.Change.Method, Withdrawn: true}

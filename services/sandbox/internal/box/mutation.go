@@ -112,6 +112,8 @@ type Change struct {
 	Durable bool
 	// SnapshotsOnly means that the change affects only snapshots: a seal does not refuse it.
 	SnapshotsOnly bool
+	// Adds means that the change only adds a snapshot.
+	Adds bool
 }
 
 // FailedBeforeError means that a change failed before; Failure is that failure.
@@ -172,17 +174,22 @@ func (m *mutations) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 	}
 	durable := ch.Durable || known.Round > 0 // the answer that this one replaces ends earlier attempts
 	intended := false
-	got, err := ch.Do(w, func(intent []byte) error {
+	intend := func(intent []byte, write func(startEntry, string) error) error {
 		if !intended { // Do may have waited for commands to start
 			e.Started = m.node.o.Now().UTC()
 		}
 		e.Change.Intent, intended = intent, true
-		if err := j.intend(e, place); err != nil {
+		if err := write(e, place); err != nil {
 			return err
 		}
 		m.node.at(c, ch.Method, "intended")
 		return nil
-	})
+	}
+	if !ch.Adds {
+		w.s.workspace.edited()
+	}
+	w.refer = func(intent []byte) error { return intend(intent, j.note) }
+	got, err := ch.Do(w, func(intent []byte) error { return intend(intent, j.intend) })
 	if err != nil {
 		if intended {
 			err = errors.Join(err, j.withdraw(e, place))
@@ -196,6 +203,10 @@ func (m *mutations) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 	m.keep(place, answer{Digest: digest, Done: true, Answer: got, Round: known.Round}, durable)
 	return got, nil
 }
+
+// Refer is the intend of a change that a crash of the machine may lose, unless something was begun on the node since.
+// It must be called within a Change.
+func (w *Workspace) Refer(intent []byte) error { return w.refer(intent) }
 
 // keep stores a change's answer: in memory, if the disk is full.
 func (m *mutations) keep(place string, a answer, durable bool) {

@@ -102,6 +102,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	e.limits, e.common, e.shared = limits, s.workspace.limits(), sharing{shown, s.workspace.separateUser(c.User)}
 	e.quota = s.workspace.watchQuota()
 	e.active.Store(true)
+	s.workspace.edits.count++
 	s.execs.add(e)
 	command := s.workspace.command(c, spec, limits, shown, env)
 	e.network = s.node.follow(ctx, command.Sandbox, c.ID)

@@ -32,6 +32,49 @@ func (w *Workspace) Freeze(ctx context.Context) (release func() time.Duration, e
 	}), nil
 }
 
+// edits counts what may have changed a workspace's files, and keeps a value for as long as nothing has.
+type edits struct {
+	count int64 // of starts of commands and of changes
+	at    int64 // the count at which value was remembered
+	value any
+}
+
+// Mark identifies the state of a frozen workspace's files. It is not ok while a command runs, because that may change
+// them at any moment.
+func (w *Workspace) Mark() (mark int64, ok bool) {
+	ws := w.s.workspace
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.edits.count, !ws.node.o.Escapes && len(ws.execs.live()) == 0
+}
+
+// Remember keeps a value for as long as the files are as they were at a mark.
+func (w *Workspace) Remember(mark int64, value any) {
+	ws := w.s.workspace
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.edits.at, ws.edits.value = mark, value
+}
+
+// Unchanged returns the remembered value, or nil if the files may have changed since. A change that the host makes in
+// the node's folders goes unnoticed.
+func (w *Workspace) Unchanged() any {
+	ws := w.s.workspace
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.edits.at != ws.edits.count || len(ws.execs.live()) > 0 {
+		return nil
+	}
+	return ws.edits.value
+}
+
+// edited notes that the files may change from now on.
+func (ws *workspace) edited() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.edits.count++
+}
+
 // ReadSnapshots keeps others from removing snapshots until release is called.
 func (w *Workspace) ReadSnapshots() (release func()) {
 	w.s.workspace.kept.RLock()

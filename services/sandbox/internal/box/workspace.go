@@ -21,8 +21,9 @@ type workspace struct {
 	kept   mutex  // write-locked while snapshots are removed
 	starts mutex  // write-locked while nothing may start
 
-	mu   mutex // guards what follows
-	meta *meta // nil when there is no workspace
+	mu    mutex // guards what follows
+	meta  *meta // nil when there is no workspace
+	edits edits
 }
 
 // Workspace gives access to a session's files from outside its sandbox.
@@ -38,6 +39,7 @@ type Workspace struct {
 	limits     Limits
 	slot       int
 	s          *session
+	refer      func(intent []byte) error // only of a Change
 }
 
 // Ensured is the result of Ensure.
@@ -100,6 +102,7 @@ func (n *Node) ensure(c Call, want Want, seed func(*Workspace) error, importID s
 	}
 	s.workspace.mu.Lock()
 	defer s.workspace.mu.Unlock()
+	s.workspace.edits.count++ // places of mounts may be made
 	if want.Existing && (s.workspace.meta == nil || s.workspace.meta.Generation < c.Generation) {
 		return Ensured{}, cmp.Or(n.meant(c), ErrNoWorkspace)
 	}

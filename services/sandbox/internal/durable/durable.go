@@ -28,6 +28,15 @@ func WriteFile(path string, raw []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
+// Replace is WriteFile without its syncs: a crash of the machine can lose the file, or leave it empty.
+func Replace(path string, raw []byte) error {
+	temp := path + ".new"
+	if err := os.WriteFile(temp, raw, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
 // SyncDir makes the names in a directory durable.
 func SyncDir(path string) error {
 	d, err := os.Open(path)

@@ -111,7 +111,7 @@ func recoverKept(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
 	var did proto.Message
 	switch i.Method {
 	case "snapshot":
-		made, bad := k.store.Get(snapshotID(i.ID))
+		made, bad := k.store.Recover(snapshotID(i.ID), i.Intent)
 		if errors.Is(bad, snapshot.ErrNotFound) {
 			return nil, box.Undone
 		}

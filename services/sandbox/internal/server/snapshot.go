@@ -2,11 +2,8 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -79,7 +76,10 @@ type mutation struct {
 	request  []any // identifies equal requests
 	durable  bool  // its answer is on disk before the caller gets it
 	readOnly bool  // it changes no files, so that a seal does not refuse it
-	do       func(k *kept, intend func(any) error) (proto.Message, error)
+	adds     bool  // it only adds a snapshot
+	// quick, if set, makes the change without opening the store, or returns nil.
+	quick func(w *box.Workspace, intend func(any) error) (proto.Message, error)
+	do    func(k *kept, intend func(any) error) (proto.Message, error)
 }
 
 // mutate makes a change once per call and decodes its answer into resp.
@@ -89,21 +89,24 @@ func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) erro
 		return err
 	}
 	raw, err := s.node.Mutate(c, box.Change{
-		Method: m.method, Request: request, Failure: failure, Durable: m.durable, SnapshotsOnly: m.readOnly,
+		Method: m.method, Request: request, Failure: failure, Durable: m.durable, SnapshotsOnly: m.readOnly, Adds: m.adds,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
+			intended := func(what any) error {
+				raw, err := json.Marshal(what)
+				return errors.Join(err, intend(raw))
+			}
+			if m.quick != nil {
+				if got, err := m.quick(w, intended); err != nil || got != nil {
+					return encoded(got, err)
+				}
+			}
 			k, err := openKept(w)
 			if err != nil {
 				return nil, err
 			}
 			defer k.close()
-			got, err := m.do(k, func(what any) error {
-				raw, err := json.Marshal(what)
-				return errors.Join(err, intend(raw))
-			})
-			if err != nil {
-				return nil, err
-			}
-			return proto.Marshal(got)
+			got, err := m.do(k, intended)
+			return encoded(got, err)
 		},
 	})
 	if err != nil {
@@ -112,71 +115,11 @@ func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) erro
 	return proto.Unmarshal(raw, resp)
 }
 
-// snapshotID returns the id of the snapshot that a call makes.
-func snapshotID(call string) string {
-	sum := sha256.Sum256([]byte(call))
-	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
-}
-
-func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.CreateSnapshotRequest) (*sandboxv1.CreateSnapshotResponse, error) {
-	c, err := call(ctx, r.GetCall())
-	if err != nil {
-		return nil, status(err)
-	}
-	resp := &sandboxv1.CreateSnapshotResponse{}
-	err = s.mutate(c, mutation{
-		method: "snapshot", readOnly: true, request: []any{r.GetDescription(), r.GetParent()},
-		do: func(k *kept, intend func(any) error) (proto.Message, error) { return s.create(ctx, k, c.ID, r, intend) },
-	}, resp)
-	if err != nil {
-		return nil, status(err)
-	}
-	return resp, nil
-}
-
-func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sandboxv1.CreateSnapshotRequest, intend func(any) error) (proto.Message, error) {
-	id := snapshotID(call)
-	if _, err := k.store.Get(id); errors.Is(err, snapshot.ErrNotFound) {
-		if err := errors.Join(s.checkLimits(k.store), k.CheckDiskSpace()); err != nil {
-			return nil, err
-		}
-	}
-	if k.Busy() { // what is stored now need not be stored while commands are frozen
-		if err := k.store.Prepare(ctx, k.tree); err != nil {
-			return nil, err
-		}
-	}
-	clones, err := k.Kept()
+func encoded(m proto.Message, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := intend(id); err != nil {
-		return nil, err
-	}
-	release, err := k.Freeze(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	made, err := k.store.Create(ctx, k.tree, snapshot.Request{
-		ID: id, Parent: r.GetParent(), Description: r.GetDescription(), Clones: clones, Now: time.Now(), Read: func() { release() },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &sandboxv1.CreateSnapshotResponse{Snapshot: snapshotMessage(made), Frozen: frozen(release())}, nil
-}
-
-// checkLimits refuses another snapshot if there are too many, or if they are too large.
-func (s *snapshotServer) checkLimits(st *snapshot.Store) error {
-	have, err := st.Count()
-	if err != nil {
-		return err
-	}
-	if size := st.Size(); have >= s.info.Snapshots || size >= s.info.SnapshotBytes {
-		return fmt.Errorf("%w: %d of %d, with %d of %d bytes", errTooManySnapshots, have, s.info.Snapshots, size, s.info.SnapshotBytes)
-	}
-	return nil
+	return proto.Marshal(m)
 }
 
 // frozen returns how long commands were stopped; nil if they were not.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
 // settling is the age below which the index does not trust a file's change: a later change could have the
@@ -31,6 +32,10 @@ type Request struct {
 	Now         time.Time
 	// Read is called when the workspace has been read, before the data is durable. It may be nil.
 	Read func()
+	// Intend is called once, before the store changes. record is nil if the snapshot will be durable. Otherwise it
+	// adds no contents, and a crash of the machine can lose its name: Recover names it again with the record. Intend
+	// may be nil.
+	Intend func(record []byte) error
 }
 
 // Create makes a snapshot of a workspace, or returns the existing one of that id. No other change of the
@@ -63,14 +68,32 @@ func (s *Store) Create(ctx context.Context, t *Tree, r Request) (Snapshot, error
 	if made.Root, err = writeList(out, state.entries); err != nil {
 		return Snapshot{}, err
 	}
+	if out.empty() {
+		err = s.name(made, r.Intend)
+	} else {
+		made, err = s.add(made, out, r.Intend)
+	}
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if err := s.dropDamaged(); err != nil || !state.reread {
+		return made, err
+	}
+	return made, s.saveIndex(state.index)
+}
+
+// add names a snapshot with new contents.
+func (s *Store) add(made Snapshot, out *packWriter, intend func([]byte) error) (Snapshot, error) {
+	if intend != nil {
+		if err := intend(nil); err != nil {
+			return Snapshot{}, err
+		}
+	}
 	if err := out.finish(); err != nil {
 		return Snapshot{}, err
 	}
 	made.Added = out.added
-	if err := s.save(made); err != nil {
-		return Snapshot{}, err
-	}
-	return made, errors.Join(s.dropDamaged(), s.saveIndex(state.index))
+	return made, s.save(made, durable.WriteFile)
 }
 
 // Prepare stores a workspace's contents without naming them, so that the next Create only stores later
@@ -112,7 +135,7 @@ func Tidy(store string) error {
 	return nil
 }
 
-func (s *Store) nextSeq() (int64, error) {
+func (s Names) nextSeq() (int64, error) {
 	all, err := s.records()
 	if err != nil || len(all) == 0 {
 		return 1, err
@@ -143,6 +166,7 @@ func (r *Snapshot) count(state *state) {
 type state struct {
 	entries []Entry
 	index   []known // of its regular files
+	reread  bool    // the index differs from the stored one
 	skipped []Skipped
 	linked  map[string]bool // its regular files that have other names too
 }
@@ -160,6 +184,7 @@ func (s *Store) look(ctx context.Context, t *Tree, to sink) (*state, error) {
 // no object has.
 func (s *Store) readContents(ctx context.Context, t *Tree, w *walk, to sink, worth func(*found) bool) (*state, error) {
 	l := lookup{remaining: s.loadIndex()}
+	known := len(l.remaining)
 	var todo []*found
 	for i := range w.files {
 		f := &w.files[i]
@@ -178,7 +203,9 @@ func (s *Store) readContents(ctx context.Context, t *Tree, w *walk, to sink, wor
 	if err != nil {
 		return nil, err
 	}
-	return w.state(skipped), nil
+	now := w.state(skipped)
+	now.reread = len(todo) > 0 || len(now.index) != known
+	return now, nil
 }
 
 // matches reports whether a file is unchanged.

@@ -39,7 +39,7 @@ func (s *Store) CopyTo(ctx context.Context, dir, id string) error {
 		return err
 	}
 	r.Parent, r.Seq, r.Clones = "", 1, []string{} // clones do not belong to the holder of the copy
-	err = other.save(r)
+	err = other.save(r, durable.WriteFile)
 	if err == nil {
 		err = other.Compact()
 	}

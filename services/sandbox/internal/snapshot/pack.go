@@ -350,6 +350,13 @@ func (w *packWriter) seal() error {
 	return nil
 }
 
+// empty reports whether the store had all objects that were put.
+func (w *packWriter) empty() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.file == nil && len(w.made) == 0
+}
+
 // finish makes all objects durable and part of the store.
 func (w *packWriter) finish() error {
 	w.mu.Lock()

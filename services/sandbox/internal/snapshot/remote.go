@@ -65,7 +65,7 @@ type item struct {
 // are stored.
 func gather(dir, prefix string, there map[string]int64) (*load, error) {
 	l := &load{listed: map[string]bool{}}
-	all, err := (&Store{dir: dir}).records()
+	all, err := In(dir).records()
 	if errors.Is(err, os.ErrNotExist) {
 		return l, nil // no snapshot was ever made
 	}

@@ -9,7 +9,8 @@
 //	index                     the files' stat data when they were last read
 //
 // All data except the index is durable before it is named, and the snapshot's name comes last: a snapshot
-// that a crash interrupted is not listed. The index is only a shortcut. A file is not read again if its
+// that a crash interrupted is not listed. A snapshot that adds no contents is only named, without a sync: its
+// record must be durable elsewhere before the workspace changes (Request.Intend). The index is only a shortcut. A file is not read again if its
 // size, inode, change time and modification time equal those in the index. A restart of the machine voids
 // the index: a crash may have reverted a file's contents but not its times. A change through a mapping that
 // was made writable before the snapshot can go unnoticed until the kernel writes the page.
@@ -88,9 +89,15 @@ const (
 
 var validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
+// Names are the snapshots of a store, without their contents.
+type Names struct{ dir string }
+
+// In returns the snapshots of the store in a folder.
+func In(dir string) Names { return Names{dir} }
+
 // Store is an open store.
 type Store struct {
-	dir   string
+	Names
 	packs *packs
 	boot  string // of the machine
 }
@@ -106,7 +113,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the snapshot store: %w", err)
 	}
-	return &Store{dir: dir, packs: p, boot: durable.Boot()}, nil
+	return &Store{Names: In(dir), packs: p, boot: durable.Boot()}, nil
 }
 
 // Close releases the store's files.
@@ -119,7 +126,7 @@ type record struct {
 }
 
 // records returns the snapshots' files, last one first.
-func (s *Store) records() ([]record, error) {
+func (s Names) records() ([]record, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, recordsDir))
 	if err != nil {
 		return nil, err
@@ -129,7 +136,7 @@ func (s *Store) records() ([]record, error) {
 		name, ok := strings.CutSuffix(e.Name(), recordSuffix)
 		number, id, cut := strings.Cut(name, ".")
 		seq, err := strconv.ParseInt(number, 10, 64)
-		if ok && cut && err == nil && validID.MatchString(id) {
+		if ok && cut && err == nil && validID.MatchString(id) && !torn(e) {
 			all = append(all, record{seq: seq, id: id, file: e.Name()})
 		}
 	}
@@ -137,7 +144,13 @@ func (s *Store) records() ([]record, error) {
 	return all, nil
 }
 
-func (s *Store) record(id string) (record, error) {
+// torn reports whether a crash of the machine has left a record without its content.
+func torn(e os.DirEntry) bool {
+	st, err := e.Info()
+	return err == nil && st.Size() == 0
+}
+
+func (s Names) record(id string) (record, error) {
 	all, err := s.records()
 	if err != nil {
 		return record{}, err
@@ -150,7 +163,7 @@ func (s *Store) record(id string) (record, error) {
 }
 
 // Get returns a snapshot.
-func (s *Store) Get(id string) (Snapshot, error) {
+func (s Names) Get(id string) (Snapshot, error) {
 	r, err := s.record(id)
 	if err != nil {
 		return Snapshot{}, err
@@ -158,7 +171,7 @@ func (s *Store) Get(id string) (Snapshot, error) {
 	return s.load(r)
 }
 
-func (s *Store) load(r record) (Snapshot, error) {
+func (s Names) load(r record) (Snapshot, error) {
 	raw, err := os.ReadFile(filepath.Join(s.dir, recordsDir, r.file))
 	if err != nil {
 		return Snapshot{}, err
@@ -172,7 +185,7 @@ func (s *Store) load(r record) (Snapshot, error) {
 
 // List returns snapshots, last one first: at most n of those before a number, where zero stands for the
 // end.
-func (s *Store) List(n int, before int64) ([]Snapshot, error) {
+func (s Names) List(n int, before int64) ([]Snapshot, error) {
 	all, err := s.records()
 	if err != nil {
 		return nil, err
@@ -198,16 +211,16 @@ func (s *Store) List(n int, before int64) ([]Snapshot, error) {
 func (s *Store) Size() int64 { return s.packs.size() }
 
 // save names a snapshot whose objects are durable.
-func (s *Store) save(r Snapshot) error {
+func (s Names) save(r Snapshot, write func(path string, raw []byte) error) error {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return durable.WriteFile(filepath.Join(s.dir, recordsDir, fmt.Sprintf("%012d.%s%s", r.Seq, r.ID, recordSuffix)), raw)
+	return write(filepath.Join(s.dir, recordsDir, fmt.Sprintf("%012d.%s%s", r.Seq, r.ID, recordSuffix)), raw)
 }
 
 // Count returns how many snapshots the store has.
-func (s *Store) Count() (int, error) {
+func (s Names) Count() (int, error) {
 	all, err := s.records()
 	return len(all), err
 }
