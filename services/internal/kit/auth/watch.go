@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -50,43 +51,53 @@ func (a *Authenticator) watch(ctx context.Context, credential string, p principa
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	over := make(chan struct{})
-	// Most calls end before the first check. They need no goroutine.
-	first := time.AfterFunc(watchTime, func() {
-		defer close(over)
-		if err := a.await(ctx, credential, p); err != nil {
-			cancel(&endError{err})
-		}
-	})
-	return ctx, func() {
-		cancel(nil)
-		if !first.Stop() {
-			<-over
-		}
+	w := &watching{Authenticator: a, credential: credential, principal: p, cancel: cancel}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next = time.AfterFunc(watchTime, func() { w.look(ctx) })
+	return ctx, w.stop
+}
+
+// watching checks the credential of one open stream. Between its checks it is a timer and no goroutine, because many
+// streams are open and idle.
+type watching struct {
+	*Authenticator
+	credential string
+	principal  principal.Principal
+	cancel     context.CancelCauseFunc
+
+	mu   sync.Mutex // held during a check
+	next *time.Timer
+}
+
+// look checks the credential, and plans the next check unless the stream is over.
+func (w *watching) look(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	wait := watchTime
+	now, err := w.check(ctx, w.credential, w.principal)
+	switch {
+	case apierr.Code(err) == codes.Unauthenticated:
+		w.cancel(&endError{err})
+	case err != nil: // it cannot be checked now, which changes nothing
+		wait = awayTime
+	case !same(now, w.principal):
+		w.cancel(&endError{errChanged})
+	}
+	if ctx.Err() == nil {
+		w.next.Reset(wait)
 	}
 }
 
-// await checks a credential until it is refused, does not stand for p any more, or ctx ends, for which it returns nil.
-func (a *Authenticator) await(ctx context.Context, credential string, p principal.Principal) error {
-	for {
-		wait := watchTime
-		now, err := a.check(ctx, credential, p)
-		switch {
-		case apierr.Code(err) == codes.Unauthenticated:
-			return err
-		case err != nil: // it cannot be checked now, which changes nothing
-			wait = awayTime
-		case !same(now, p):
-			return errChanged
-		}
-		next := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			next.Stop()
-			return nil
-		case <-next.C:
-		}
-	}
+// stop ends the context, and waits for a check that runs.
+func (w *watching) stop() {
+	w.cancel(nil)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next.Stop()
 }
 
 func (a *Authenticator) check(ctx context.Context, credential string, p principal.Principal) (principal.Principal, error) {
