@@ -23,7 +23,9 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/a2a"
 	"github.com/fairlead/fairlead/services/gateway/internal/agui"
 	"github.com/fairlead/fairlead/services/gateway/internal/aisdk"
+	"github.com/fairlead/fairlead/services/gateway/internal/feed"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
+	"github.com/fairlead/fairlead/services/gateway/internal/idle"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/managed"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
@@ -57,6 +59,7 @@ type Service struct {
 	handler http.Handler
 	grpc    *forward.Table // nil if other components serve the public RPCs
 	mcp     *mcp.Server
+	shared  stream.Shared
 	origins []string
 	health  healthv1.HealthClient
 }
@@ -65,6 +68,7 @@ var (
 	_ rpc.Component     = (*Service)(nil)
 	_ rpc.HTTPComponent = (*Service)(nil)
 	_ rpc.ReadyChecker  = (*Service)(nil)
+	_ rpc.Drainer       = (*Service)(nil)
 )
 
 // New returns a gateway. It starts nothing and calls no service.
@@ -88,7 +92,8 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		Sessions: c.MCPSessions, PublicURL: c.PublicURL, Secret: secret(d.Secret), Version: d.Version, Issuers: d.Auth.Issuers(),
 		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
 	}, d.Session, streams, d.Log)
-	wires, err := foreign(c, d, streams) //nolint:contextcheck // a request brings its own
+	shared := stream.Shared{Feeds: feed.NewHub(sessionv1.NewSessionServiceClient(d.Session)), Keeper: idle.New(d.Log)}
+	wires, err := foreign(c, d, streams, shared) //nolint:contextcheck // a request brings its own
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
@@ -100,9 +105,9 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout, Timeout: c.Timeout, AllowedOrigins: c.AllowedOrigins,
 	}, rest.Deps{
 		Session: d.Session, Tools: d.Tools, Methods: methods, Auth: d.Auth, Log: d.Log,
-		Streams: streams,
-		Rate:    limit.NewRate(c.Rate, c.Burst),
-		MCP:     model,
+		Streams: streams, Shared: shared,
+		Rate: limit.NewRate(c.Rate, c.Burst),
+		MCP:  model,
 		Models: modelproxy.New(modelproxy.Config{
 			MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout, WriteTimeout: c.WriteTimeout,
 		}, d.Session, streams, d.Log),
@@ -111,7 +116,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
-	s := &Service{handler: handler, mcp: model, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}
+	s := &Service{handler: handler, mcp: model, shared: shared, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}
 	if d.ServesGRPC {
 		s.grpc = methods
 	}
@@ -119,10 +124,10 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 }
 
 // foreign returns the foreign protocols.
-func foreign(c Config, d Deps, streams *limit.Streams) ([]wire.Handler, error) {
+func foreign(c Config, d Deps, streams *limit.Streams, waiting stream.Shared) ([]wire.Handler, error) {
 	shared, err := wire.New(wire.Config{
 		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
-	}, d.Session, streams, d.Log)
+	}, d.Session, streams, waiting, d.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -169,8 +174,13 @@ func (*Service) Run(context.Context) error { return nil }
 // Close implements rpc.Component: it ends the sessions of MCP clients. The caller owns the connections.
 func (s *Service) Close() error {
 	s.mcp.Close()
+	s.shared.Keeper.Close()
+	s.shared.Feeds.Wait()
 	return nil
 }
+
+// Drain implements rpc.Drainer: it ends the streams whose handlers have returned.
+func (s *Service) Drain(ctx context.Context) { s.shared.Keeper.Drain(ctx) }
 
 // Ready checks that the session service can be reached. It does not ask whether that service is ready: in a
 // program with all services, that service's health depends on this answer, among others, and would never

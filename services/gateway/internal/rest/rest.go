@@ -49,6 +49,7 @@ type Deps struct {
 	Methods        *forward.Table // for gRPC-Web
 	Auth           *auth.Authenticator
 	Streams        *limit.Streams
+	Shared         stream.Shared
 	Rate           *limit.Rate
 	MCP            *mcp.Server
 	Models         *modelproxy.Server
@@ -84,7 +85,7 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	session := keyed{d.Session}
 	client := sessionv1.NewSessionServiceClient(session)
 	var err error
-	if a.stream, err = stream.NewServer(cfg.Stream, session, d.Streams, d.Log); err != nil {
+	if a.stream, err = stream.NewServer(cfg.Stream, session, d.Streams, d.Shared, d.Log); err != nil {
 		return nil, err
 	}
 	a.transfer = &transfer.Server{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/grpcweb"
+	"github.com/fairlead/fairlead/services/gateway/internal/idle"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
 	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
@@ -46,7 +47,8 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout))
 	}
 	outer := r
-	r = r.WithContext(rpc.WithClient(r.Context(), r.RemoteAddr))
+	r, held := idle.Begin(r.WithContext(rpc.WithClient(r.Context(), r.RemoteAddr)))
+	defer held.Return()
 	defer func() { outer.Pattern = r.Pattern }() // the outer middleware names the span after it
 	if err := a.rate.Allow(limit.Client(r)); err != nil {
 		a.refuse(w, r, err)
@@ -69,7 +71,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 			a.refuse(w, r, err)
 			return
 		}
-		defer stop()
+		defer idle.Until(r.Context(), stop)()
 		r = r.WithContext(ctx) //nolint:contextcheck // it is made of the request's
 	}
 	if grpcweb.Is(r) {

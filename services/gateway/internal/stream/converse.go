@@ -63,7 +63,7 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 	defer src.close()
 	o := &output{Output: NewOutput(w, s.cfg.WriteTimeout), enc: ndjson{}}
 	if err := s.begin(o, src); err != nil {
-		s.cut(ctx, src, err)
+		s.cut(ctx, src.rpc, err)
 		return
 	}
 	s.pump(ctx, o, src)

@@ -11,6 +11,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/feed"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
@@ -27,6 +28,8 @@ type encoder interface {
 	contentType() string
 	begin(dst []byte) []byte
 	message(dst []byte, m Message) ([]byte, error)
+	// shared appends an event whose form the stream shares with others.
+	shared(dst []byte, e *feed.Entry) ([]byte, error)
 	// heartbeat appends nothing if the format has no comments.
 	heartbeat(dst []byte) []byte
 	failure(dst []byte, st *status.Status) []byte
@@ -62,7 +65,16 @@ func (e sse) message(dst []byte, m Message) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return AppendFrame(dst, strconv.FormatInt(ev.GetSeq(), 10), sessionv1.EventName(ev), data), nil
+	return appendEvent(dst, ev, data), nil
+}
+
+func (sse) shared(dst []byte, e *feed.Entry) ([]byte, error) {
+	data, err := e.Frame(codec.SSE, func(ev *sessionv1.Event, json []byte) []byte { return appendEvent(nil, ev, json) })
+	return append(dst, data...), err
+}
+
+func appendEvent(dst []byte, ev *sessionv1.Event, json []byte) []byte {
+	return AppendFrame(dst, strconv.FormatInt(ev.GetSeq(), 10), sessionv1.EventName(ev), json)
 }
 
 func (sse) heartbeat(dst []byte) []byte { return append(dst, ": ping\n\n"...) }
@@ -115,6 +127,13 @@ func (ndjson) contentType() string { return codec.NDJSON }
 func (ndjson) begin(dst []byte) []byte { return dst }
 
 func (ndjson) message(dst []byte, m Message) ([]byte, error) { return appendLine(dst, m) }
+
+func (ndjson) shared(dst []byte, e *feed.Entry) ([]byte, error) {
+	data, err := e.Frame(codec.NDJSON, func(_ *sessionv1.Event, json []byte) []byte {
+		return append(append([]byte(`{"result":{"event":`), json...), "}}\n"...)
+	})
+	return append(dst, data...), err
+}
 
 func appendLine(dst []byte, m proto.Message) ([]byte, error) {
 	data, err := jsontext.AppendMessage(nil, m)

@@ -12,6 +12,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
+	"github.com/fairlead/fairlead/services/gateway/internal/idle"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
@@ -31,6 +32,8 @@ func (s *Server) encoderFor(r *http.Request) encoder {
 	return ndjson{}
 }
 
+const streamEvents = sessionv1.SessionService_StreamEvents_FullMethodName
+
 // Events follows a session: StreamEvents.
 func (s *Server) Events(w http.ResponseWriter, r *http.Request, params map[string]string) {
 	after, _, err := codec.ResumePoint(r.Header, r.URL.Query())
@@ -43,7 +46,9 @@ func (s *Server) Events(w http.ResponseWriter, r *http.Request, params map[strin
 		if err != nil {
 			return nil, err
 		}
-		return open(ctx, cancel, sessionv1.SessionService_StreamEvents_FullMethodName, s.cfg.OpenTimeout, st)
+		src, err := open(ctx, cancel, streamEvents, s.cfg.OpenTimeout, st)
+		src.session, src.after, src.outer = params["parent"], after, r.Context() //nolint:contextcheck // the one of ctx
+		return src, err
 	})
 }
 
@@ -115,7 +120,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
 		problem.Write(w, err)
 		return
 	}
-	defer release()
+	defer idle.Until(r.Context(), release)()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	src, err := start(ctx, cancel)
@@ -126,7 +131,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
 	defer src.close()
 	o := &output{Output: NewOutput(w, s.cfg.WriteTimeout), enc: s.encoderFor(r)}
 	if err := s.begin(o, src); err != nil {
-		s.cut(ctx, src, err)
+		s.cut(ctx, src.rpc, err)
 		return
 	}
 	s.pump(ctx, o, src)

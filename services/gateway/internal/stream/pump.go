@@ -16,16 +16,25 @@ import (
 // pumping is one run of pump.
 type pumping struct {
 	*Server
-	o  *output
-	by metric.MeasurementOption
+	o       *output
+	by      metric.MeasurementOption
+	session string // whose feed it joins; or ""
+	after   int64  // the number up to which it has sent that session's log
+	ready   bool   // to join
 }
 
-// run writes what arrives. It returns the writer's error.
+// errCaughtUp ends a run that may join the session's feed.
+var errCaughtUp = errors.New("stream: caught up")
+
+// run writes what arrives. It returns the writer's error, or errCaughtUp.
 func (p *pumping) run(ctx context.Context, src *source) error {
 	if src.first != nil {
 		over := p.collect(ctx, *src.first, true, src.in)
 		if err := p.o.Flush(); err != nil || over {
 			return err
+		}
+		if p.ready {
+			return errCaughtUp
 		}
 	}
 	ping := time.NewTimer(p.cfg.Heartbeat)
@@ -51,6 +60,9 @@ func (p *pumping) run(ctx context.Context, src *source) error {
 		}
 		if err := p.o.Flush(); err != nil || over {
 			return err
+		}
+		if p.ready {
+			return errCaughtUp
 		}
 		ping.Reset(p.cfg.Heartbeat)
 	}
@@ -80,12 +92,11 @@ func (p *pumping) collect(ctx context.Context, r received, ok bool, in <-chan re
 		}
 		var err error
 		if p.o.Buf, err = p.o.enc.message(p.o.Buf, r.message); err != nil {
-			p.log.ErrorContext(ctx, "a message cannot be written as JSON", "error", err)
-			p.fail(problem.Internal())
-			return true
+			return p.unwritable(ctx, err)
 		}
 		p.metrics.Sent(ctx, p.by)
-		if len(p.o.Buf) >= MaxBatch {
+		p.note(r.message)
+		if p.ready || len(p.o.Buf) >= MaxBatch {
 			return false
 		}
 		select {
@@ -94,6 +105,19 @@ func (p *pumping) collect(ctx context.Context, r received, ok bool, in <-chan re
 			return false
 		}
 	}
+}
+
+// note follows the place of the stream in the log.
+func (p *pumping) note(m Message) {
+	p.after = max(p.after, m.GetEvent().GetSeq(), m.GetProgress().GetSeq())
+	p.ready = m.GetProgress() != nil && p.session != ""
+}
+
+// unwritable ends the stream because of a message that has no form.
+func (p *pumping) unwritable(ctx context.Context, err error) (over bool) {
+	p.log.ErrorContext(ctx, "a message cannot be written as JSON", "error", err)
+	p.fail(problem.Internal())
+	return true
 }
 
 func (p *pumping) fail(err error) { p.o.Buf = p.o.enc.failure(p.o.Buf, problem.Status(err)) }

@@ -21,6 +21,12 @@ type source struct {
 	// in has the rest, unbuffered. It is closed after an error.
 	in     <-chan received
 	cancel context.CancelCauseFunc
+
+	// session is the one whose feed the stream may join, behind the number after; "" if the stream is not all of a
+	// session's log. outer is the context of the request.
+	session string
+	after   int64
+	outer   context.Context //nolint:containedctx // the source is part of the request
 }
 
 // received is the result of one call of Recv.

@@ -21,18 +21,28 @@ const (
 // Follower reads a session's log, also across restarts of the session service. Every sequence number comes once.
 type Follower struct {
 	events chan *sessionv1.Event
+	live   chan struct{} // has a token once the follower has caught up with the log
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	err    error // set before events is closed
+
+	session string
+	had     seen             // Close frees it
+	rest    *sessionv1.Event // the one that was not taken before Close
 }
 
 // Follow reads the log of a session after a sequence number, until ctx ends or the caller closes the Follower.
 func (s *Server) Follow(ctx context.Context, session string, after int64) *Follower {
+	return s.goOn(ctx, session, seen{last: after})
+}
+
+// goOn is Follow for a reader that has had a part of the log.
+func (s *Server) goOn(ctx context.Context, session string, had seen) *Follower {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &Follower{events: make(chan *sessionv1.Event), cancel: cancel}
+	f := &Follower{events: make(chan *sessionv1.Event), live: make(chan struct{}, 1), cancel: cancel, session: session, had: had}
 	f.done.Go(func() {
 		defer close(f.events)
-		f.err = s.follow(ctx, session, after, f.events)
+		f.err = s.follow(ctx, f)
 	})
 	return f
 }
@@ -50,11 +60,10 @@ func (f *Follower) Close() {
 }
 
 // follow asks again while the session service is away, within the patience.
-func (s *Server) follow(ctx context.Context, session string, after int64, out chan<- *sessionv1.Event) error {
-	had := seen{last: after}
+func (s *Server) follow(ctx context.Context, f *Follower) error {
 	lost := time.Now()
 	for wait := backoff; ; wait = min(2*wait, maxBackoff) {
-		heard, err := s.attach(ctx, session, &had, out)
+		heard, err := s.attach(ctx, f)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -74,10 +83,10 @@ func (s *Server) follow(ctx context.Context, session string, after int64, out ch
 }
 
 // attach follows the log on one stream. It reports whether the service said anything.
-func (s *Server) attach(ctx context.Context, session string, had *seen, out chan<- *sessionv1.Event) (heard bool, err error) {
+func (s *Server) attach(ctx context.Context, f *Follower) (heard bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	st, err := s.Sessions.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: session, AfterSeq: had.last})
+	st, err := s.Sessions.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: f.session, AfterSeq: f.had.last})
 	if err != nil {
 		return false, err
 	}
@@ -87,13 +96,20 @@ func (s *Server) attach(ctx context.Context, session string, had *seen, out chan
 			return heard, err
 		}
 		heard = true
-		e := had.fresh(m.GetEvent())
+		if m.GetProgress() != nil {
+			select {
+			case f.live <- struct{}{}:
+			default: // the reader has not seen the earlier one
+			}
+		}
+		e := f.had.fresh(m.GetEvent())
 		if e == nil {
 			continue
 		}
 		select {
-		case out <- e:
+		case f.events <- e:
 		case <-ctx.Done():
+			f.rest = e
 			return heard, ctx.Err()
 		}
 	}

@@ -20,7 +20,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/feed"
+	"github.com/fairlead/fairlead/services/gateway/internal/idle"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 )
 
 // log is a session service that has one session, and breaks its streams off as told.
@@ -62,7 +65,9 @@ func serve(t *testing.T, l *log, c Config) *Server {
 		c.Heartbeat = time.Minute
 	}
 	c.WriteTimeout, c.Timeout = time.Minute, time.Minute
-	s, err := New(c, conn, limit.NewStreams(0, 0), slog.New(slog.DiscardHandler))
+	shared := stream.Shared{Feeds: feed.NewHub(sessionv1.NewSessionServiceClient(conn)), Keeper: idle.New(slog.New(slog.DiscardHandler))}
+	t.Cleanup(func() { shared.Keeper.Close(); shared.Feeds.Wait() })
+	s, err := New(c, conn, limit.NewStreams(0, 0), shared, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/idle"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
@@ -47,22 +48,41 @@ const heartbeat = ": ping\n\n"
 // Send answers a request with what an Encoder makes of the events of a Follower, as server-sent events, until the
 // answer is complete or the client leaves. An error before the answer has begun is returned: the request can still be
 // refused. Once it has begun, Send cuts off an answer that it cannot complete. name is what metrics count it under.
+//
+// An answer that has caught up goes on in the session's feed. Send may return before it is complete: then the client
+// waits, and the answer holds what the request holds (idle.Until).
 func (s *Server) Send(w http.ResponseWriter, r *http.Request, name string, f *Follower, enc Encoder) error {
-	a := &answer{Server: s, out: stream.NewOutput(w, s.WriteTimeout), from: f, enc: enc, by: stream.By(name)}
-	defer s.metrics.Opened(r.Context(), a.by)()
-	err := a.run(r.Context())
-	switch {
-	case err == nil, r.Context().Err() != nil && auth.Ended(r.Context()) == nil:
-		return nil
-	case !a.begun:
-		return err
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		s.metrics.Dropped(r.Context(), a.by)
-		s.Log.WarnContext(r.Context(), "stream cut, its reader is too slow", "wire", name, "write_timeout", s.WriteTimeout)
-	default:
-		s.Log.WarnContext(r.Context(), "an answer was cut off, so that its client asks for the rest", "wire", name, "error", err)
+	ctx := r.Context()
+	a := &answer{Server: s, out: stream.NewOutput(w, s.WriteTimeout), from: f, enc: enc, name: name, by: stream.By(name)}
+	defer idle.Until(ctx, s.metrics.Opened(ctx, a.by))()
+	err := a.run(ctx)
+	if errors.Is(err, errCaughtUp) {
+		err = a.share(ctx)
 	}
-	panic(http.ErrAbortHandler)
+	if a.refusable(err) {
+		return err
+	}
+	if a.cut(ctx, err) {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// refusable reports whether an error comes before the answer.
+func (a *answer) refusable(err error) bool { return err != nil && !a.begun }
+
+// cut reports whether an answer breaks off because of an error, other than that its client has gone.
+func (a *answer) cut(ctx context.Context, err error) bool {
+	switch {
+	case err == nil, ctx.Err() != nil && auth.Ended(ctx) == nil:
+		return false
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		a.metrics.Dropped(ctx, a.by)
+		a.Log.WarnContext(ctx, "stream cut, its reader is too slow", "wire", a.name, "write_timeout", a.WriteTimeout)
+	default:
+		a.Log.WarnContext(ctx, "an answer was cut off, so that its client asks for the rest", "wire", a.name, "error", err)
+	}
+	return true
 }
 
 // answer is one run of Send.
@@ -71,9 +91,13 @@ type answer struct {
 	out   *stream.Output
 	from  *Follower
 	enc   Encoder
+	name  string
 	by    metric.MeasurementOption
 	begun bool
 }
+
+// errCaughtUp ends a run of an answer that may join the session's feed.
+var errCaughtUp = errors.New("wire: caught up")
 
 // run writes what arrives until the answer is complete. Its error says why it is not.
 func (a *answer) run(ctx context.Context) error {
@@ -84,20 +108,15 @@ func (a *answer) run(ctx context.Context) error {
 		var err error
 		select {
 		case <-ctx.Done():
-			if err = auth.Ended(ctx); err == nil {
-				return ctx.Err()
-			}
-			if !a.begun {
+			if complete, err = a.ended(ctx); err != nil {
 				return err
 			}
-			a.out.Buf, complete = a.enc.Ended(a.out.Buf, err), true
 		case <-rpc.Draining(ctx):
 			return problem.Stopping()
 		case <-ping.C:
-			a.out.Buf = append(a.out.Buf, heartbeat...)
-			if w, able := a.enc.(Waiting); able {
-				a.out.Buf, complete = w.Quiet(ctx, a.out.Buf)
-			}
+			complete = a.quiet(ctx)
+		case <-a.from.live:
+			return errCaughtUp
 		case e, ok := <-a.from.Events():
 			if complete, err = a.collect(ctx, e, ok); err != nil {
 				return err
@@ -108,6 +127,28 @@ func (a *answer) run(ctx context.Context) error {
 		}
 		ping.Reset(a.Heartbeat)
 	}
+}
+
+// ended appends what the end of the caller's credential means for the answer. Its error is the end of the answer.
+func (a *answer) ended(ctx context.Context) (complete bool, err error) {
+	switch why := auth.Ended(ctx); {
+	case why == nil:
+		return false, ctx.Err()
+	case !a.begun:
+		return false, why
+	default:
+		a.out.Buf = a.enc.Ended(a.out.Buf, why)
+		return true, nil
+	}
+}
+
+// quiet appends what a client hears that has heard nothing for a while.
+func (a *answer) quiet(ctx context.Context) (complete bool) {
+	a.out.Buf = append(a.out.Buf, heartbeat...)
+	if w, able := a.enc.(Waiting); able {
+		a.out.Buf, complete = w.Quiet(ctx, a.out.Buf)
+	}
+	return complete
 }
 
 func (a *answer) flush() error {
@@ -122,18 +163,11 @@ func (a *answer) flush() error {
 func (a *answer) collect(ctx context.Context, e *sessionv1.Event, ok bool) (complete bool, err error) {
 	for {
 		if !ok {
-			if l, able := a.enc.(Losing); able {
-				a.out.Buf, complete = l.Lost(a.out.Buf, a.from.Err())
-			}
-			if complete {
-				return true, nil
-			}
-			return false, a.from.Err()
+			return a.lost(a.from.Err())
 		}
-		if a.out.Buf, complete, err = a.enc.Event(a.out.Buf, e); err != nil || complete {
+		if complete, err = a.add(ctx, e); err != nil || complete {
 			return complete, err
 		}
-		a.metrics.Sent(ctx, a.by)
 		if len(a.out.Buf) >= stream.MaxBatch {
 			return false, nil
 		}
@@ -143,4 +177,23 @@ func (a *answer) collect(ctx context.Context, e *sessionv1.Event, ok bool) (comp
 			return false, nil
 		}
 	}
+}
+
+// add appends an event.
+func (a *answer) add(ctx context.Context, e *sessionv1.Event) (complete bool, err error) {
+	if a.out.Buf, complete, err = a.enc.Event(a.out.Buf, e); err == nil {
+		a.metrics.Sent(ctx, a.by)
+	}
+	return complete, err
+}
+
+// lost ends an answer whose log cannot be followed any more. It returns why, unless the answer is complete.
+func (a *answer) lost(why error) (complete bool, err error) {
+	if l, able := a.enc.(Losing); able {
+		a.out.Buf, complete = l.Lost(a.out.Buf, why)
+	}
+	if complete {
+		return true, nil
+	}
+	return false, why
 }

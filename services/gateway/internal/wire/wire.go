@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/idle"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 )
@@ -39,11 +40,12 @@ type Server struct {
 
 	keys    sessionv1.KeyServiceClient
 	streams *limit.Streams
+	shared  stream.Shared
 	metrics *stream.Metrics
 }
 
 // New returns a Server of the session service behind a connection.
-func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, log *slog.Logger) (*Server, error) {
+func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, shared stream.Shared, log *slog.Logger) (*Server, error) {
 	m, err := stream.NewMetrics()
 	if err != nil {
 		return nil, err
@@ -53,14 +55,17 @@ func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, log
 	}
 	return &Server{
 		Config: c, Sessions: sessionv1.NewSessionServiceClient(session), Log: log,
-		keys: sessionv1.NewKeyServiceClient(session), streams: streams, metrics: m,
+		keys: sessionv1.NewKeyServiceClient(session), streams: streams, shared: shared, metrics: m,
 	}, nil
 }
 
-// Acquire counts a request of a client among the streams until release is called. A wire acquires before a request
-// changes anything.
+// Acquire counts a request of a client among the streams until its answer ends. The handler defers release. A wire
+// acquires before a request changes anything.
 func (s *Server) Acquire(r *http.Request) (release func(), err error) {
-	return s.streams.Acquire(limit.Client(r))
+	if release, err = s.streams.Acquire(limit.Client(r)); err != nil {
+		return nil, err
+	}
+	return idle.Until(r.Context(), release), nil
 }
 
 // Handler serves one protocol below paths of its own.
