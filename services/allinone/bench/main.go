@@ -32,7 +32,7 @@ var parts = []part{
 	{"first-token", "time added between a model server and an SSE client", measureTokens},
 	{"turn", "one plain turn, a turn of ten commands, 50 turns at once", measureTurn},
 	{"events", "durable events a second against COPY", measureEvents},
-	{"streams", "turns that stream at once, idle followers, and what they cost", measureStreams},
+	{"streams", "turns that stream at once, and what they cost", measureStreams},
 	{"long", "the first model call of a session with 10,000 messages", measureLong},
 	{"sandbox", "commands in warm sandboxes against plain ones; the making of sandboxes", measureSandbox},
 	{"list", "a page of a tenant's 1,000,000 sessions", measureList},
@@ -40,7 +40,8 @@ var parts = []part{
 	{"tools", "decisions on a shell command of five parts", measureTools},
 	{"proxy", "streams through the model proxy against the model server itself", measureProxy},
 	{"runtimes", "turns of the native runtime against those of the Claude Code CLI", measureRuntimes},
-	{"wires", "events over each protocol of the gateway against our own server-sent events, idle followers", measureWires},
+	{"wires", "events over each protocol of the gateway against our own server-sent events", measureWires},
+	{"followers", "10,000 clients that wait, on each protocol; 1,000 clients of one busy session", measureFollowers},
 	{"snapshots", "a workspace of 10,000 files of which 20 change", measureSnapshots},
 }
 
@@ -63,7 +64,7 @@ func run(ctx context.Context, args []string) error {
 	f.StringVar(&b.programs, "programs", "bin", "the directory of the built programs")
 	f.IntVar(&b.turns, "turns", 1000, "streams: how many turns stream at once")
 	f.Float64Var(&b.rate, "rate", 0, "streams: the only tokens a second of a turn; 0: from 50 down to what meets the goal")
-	f.IntVar(&b.followers, "followers", 10_000, "streams: how many idle followers")
+	f.IntVar(&b.followers, "followers", 10_000, "followers: how many idle ones")
 	f.IntVar(&b.sessions, "sessions", 1_000_000, "list: how many sessions the tenant has")
 	f.IntVar(&b.messages, "messages", 10_000, "long: how many messages the session has")
 	only := f.String("only", "", "parts to run, separated by commas; empty: all")

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -30,8 +27,7 @@ const (
 )
 
 // measureStreams runs an all-in-one Fairlead on Postgres with many concurrent
-// turns, as fast as possible within the goal. Then it has clients follow idle
-// sessions.
+// turns, as fast as possible within the goal.
 func measureStreams(ctx context.Context, b *bench) error {
 	database, err := b.database(ctx)
 	if err != nil {
@@ -70,7 +66,7 @@ func measureStreams(ctx context.Context, b *bench) error {
 			break
 		}
 	}
-	return b.idle(ctx, f)
+	return nil
 }
 
 // restless is how many cores Fairlead and Postgres may use while they rest.
@@ -152,47 +148,4 @@ func sleepUntil(ctx context.Context, t time.Time) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-// idle has clients follow new sessions without events.
-func (b *bench) idle(ctx context.Context, f *fleet.Fairlead) error {
-	sessions := make([]string, 500)
-	for i := range sessions {
-		var err error
-		if sessions[i], err = f.Session(ctx); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var following sync.WaitGroup
-	defer following.Wait()
-	defer cancel()
-	before := f.RSS()
-	begun := time.Now()
-	var g errgroup.Group
-	g.SetLimit(64)
-	for i := range b.followers {
-		g.Go(func() error {
-			resp, err := sse.Open(ctx, http.MethodGet, f.URL+"/v1/"+sessions[i%len(sessions)]+"/events?afterSeq=0", "")
-			if err != nil {
-				return err
-			}
-			following.Go(func() {
-				_, _ = io.Copy(io.Discard, resp.Body)
-				_ = resp.Body.Close()
-			})
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	opened := time.Since(begun)
-	sleepUntil(ctx, time.Now().Add(3*time.Second))
-	const quiet = 20 * time.Second // more than the interval of heartbeats
-	cpu := f.CPU()
-	sleepUntil(ctx, time.Now().Add(quiet))
-	b.row(fmt.Sprintf("%d idle followers", b.followers), "opened in %s, %.0f kB each (RSS, sockets of the kernel not counted), %.2f cores",
-		opened.Round(100*time.Millisecond), float64(f.RSS()-before)/float64(b.followers)/1024, (f.CPU()-cpu).Seconds()/quiet.Seconds())
-	return nil
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,10 +18,8 @@ import (
 const (
 	// wireAdded is what a wire may add to the time of an event over our own server-sent events, as a share of it.
 	wireAdded = 0.2
-	// wireMemory is what an idle follower may take of the gateway.
-	wireMemory = 30 << 10
-	// wireTurns is how many turns are followed at once, and wireHolders how many sessions share the idle followers.
-	wireTurns, wireHolders = 10, 50
+	// wireTurns is how many turns are followed at once.
+	wireTurns = 10
 )
 
 // wire is a protocol of the gateway.
@@ -52,7 +48,7 @@ var allWires = []wire{
 }
 
 // measureWires compares each protocol with our own server-sent events: the time of an event on its way through the same
-// turns, and the memory that the gateway needs for a client that waits.
+// turns.
 func measureWires(ctx context.Context, b *bench) error {
 	f, err := fleet.Run(ctx, b.shape("", false))
 	if err != nil {
@@ -69,12 +65,6 @@ func measureWires(ctx context.Context, b *bench) error {
 		added := float64(its.At(0.5)-own.At(0.5)) / float64(own.At(0.5))
 		b.row(w.name, "%s; sse beside it %s", its, own)
 		b.goal(added <= wireAdded, "added at the median %+.0f%%; goal: at most %.0f%%", 100*added, 100*wireAdded)
-	}
-	f.Stop()
-	for _, w := range allWires {
-		if err := b.idleWire(ctx, w); err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
-		}
 	}
 	return nil
 }
@@ -129,57 +119,4 @@ func waiting(ctx context.Context, f *fleet.Fairlead, n int, p provider.Plan) ([]
 		}
 	}
 	return sessions, nil
-}
-
-// idleWire measures what the gateway needs for clients of turns in which nothing happens. The gateway is a process of
-// its own.
-func (b *bench) idleWire(ctx context.Context, w wire) error {
-	f, err := fleet.Run(ctx, b.shape("", true))
-	if err != nil {
-		return err
-	}
-	defer f.Stop()
-	sessions, err := waiting(ctx, f, wireHolders, provider.Plan{Tokens: 1, First: time.Hour})
-	if err != nil {
-		return err
-	}
-	gateway := f.Processes[len(f.Processes)-1]
-	ctx, cancel := context.WithCancel(ctx)
-	var following errgroup.Group
-	before := fleet.RSS(gateway.PID())
-	begun := time.Now()
-	opening := make(chan struct{}, 64)
-	opened := make(chan error, b.followers)
-	for i := range b.followers {
-		opening <- struct{}{}
-		following.Go(func() error {
-			told := false
-			tell := func(err error) {
-				if !told {
-					told = true
-					<-opening
-					opened <- err
-				}
-			}
-			err := w.follow(ctx, f, sessions[i%len(sessions)], func() { tell(nil) }, func(wires.Token) {})
-			tell(err)
-			return err
-		})
-	}
-	var failed error
-	for range b.followers {
-		failed = errors.Join(failed, <-opened)
-	}
-	took := time.Since(begun)
-	sleepUntil(ctx, time.Now().Add(5*time.Second))
-	each := float64(fleet.RSS(gateway.PID())-before) / float64(b.followers)
-	cancel()
-	_ = following.Wait() // they end because they are stopped
-	if failed != nil {
-		text := failed.Error()
-		return fmt.Errorf("of %d followers some found no stream: %.300s", b.followers, strings.ReplaceAll(text, "\n", "; "))
-	}
-	b.row(fmt.Sprintf("%d idle followers, %s", b.followers, w.name), "opened in %s, %.1f KiB of the gateway each (RSS)", took.Round(100*time.Millisecond), each/1024)
-	b.goal(each <= wireMemory, "%.1f KiB each; goal: %d KiB", each/1024, wireMemory>>10)
-	return nil
 }

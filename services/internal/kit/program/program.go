@@ -43,7 +43,7 @@ func Main(run func(ctx context.Context, args []string) error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
-	os.Exit(do(context.Background(), run, os.Args[1:], os.Stderr))
+	os.Exit(do(context.Background(), returningMemory(run), os.Args[1:], os.Stderr))
 }
 
 // ErrSignal is the cause of the context's end after a signal.
