@@ -51,5 +51,8 @@ func (c *client) clone(t *testing.T, r *sandboxv1.CloneRepositoryRequest) (*sand
 		if m.GetRepository() != nil {
 			made = m.GetRepository()
 		}
+		if m.GetRepeated() {
+			phases = append(phases, "repeated")
+		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
 	"github.com/fairlead/fairlead/services/sandbox/gittest"
@@ -24,15 +26,19 @@ func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
 	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
 		c := open(t, level, change, allow(f))
 		branch := "fairlead/" + level
-		made, phases, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app"), Branch: branch})
+		ask := &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app"), Branch: branch}
+		made, phases, err := c.clone(t, ask)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if made.GetDirectory() != "app" || made.GetBranch() != branch || made.GetCommit() != first || made.GetUrl() != f.Repo("app") {
 			t.Fatalf("made %v", made)
 		}
-		if !slices.Contains(phases, "Receiving objects") {
+		if !slices.Contains(phases, "Receiving objects") || slices.Contains(phases, "repeated") {
 			t.Errorf("told %v", phases)
+		}
+		if again, phases, err := c.clone(t, ask); err != nil || !proto.Equal(again, made) || !slices.Equal(phases, []string{"repeated"}) {
+			t.Errorf("the same call again: %v %v %v", again, phases, err)
 		}
 		r := c.bash(t, "cd repos/app && cat README.md && git status --short && git log --format=%an && echo more >> README.md && echo x > new && git mv src/main.go src/m.go")
 		if r.out != "hello\nSomebody\n" || r.GetExitCode() != 0 {

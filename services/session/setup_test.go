@@ -40,13 +40,18 @@ func TestAnEnvironmentIsSetUpOnceBeforeTheFirstCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := made.Session.Name
-	f.turn(ctx, t, s, "first")
+	first := f.turn(ctx, t, s, "first")
+	if got := strings.Count(names(first), "environment.set_up"); got != 1 {
+		t.Errorf("the first turn tells %d times that the environment is set up: %s", got, names(first))
+	}
 	if changes := f.peers.changed(); len(changes) < 3 || !strings.HasSuffix(changes[0], ".0.0") || !strings.HasSuffix(changes[1], ".1.0") {
 		t.Errorf("the calls are %v", changes)
 	}
-	f.turn(ctx, t, s, "second")
+	second := f.turn(ctx, t, s, "second")
 	f.restart(t)
-	f.turn(ctx, t, s, "third")
+	if again := names(second) + names(f.turn(ctx, t, s, "third")); strings.Contains(again, "environment.set_up") {
+		t.Errorf("later turns tell it again: %s", again)
+	}
 	forked, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: s})
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +79,12 @@ func TestAFailedSetupIsAWarningAndTheModelIsTold(t *testing.T) {
 	}
 	warnings := func(message string) (warned []string, told string) {
 		for _, e := range f.turn(ctx, t, made.Session.Name, message) {
+			if x := e.GetEnvironmentSetUp(); x != nil {
+				warned = append(warned, x.Environment+" "+x.Failure)
+				if x.Commands != 1 || x.Version != 1 {
+					t.Errorf("the setup is %v", x)
+				}
+			}
 			if w := e.GetWarning(); w.GetReason() == "ENVIRONMENT_SETUP" {
 				warned = append(warned, w.Message)
 			}
@@ -84,7 +95,7 @@ func TestAFailedSetupIsAWarningAndTheModelIsTold(t *testing.T) {
 		return warned, told
 	}
 	const want = "The setup of the environment failed at command 2 (fail), and the commands after it did not run: It does not work."
-	if warned, told := warnings("first"); len(warned) != 1 || warned[0] != want || !strings.Contains(told, want) {
+	if warned, told := warnings("first"); strings.Join(warned, "|") != "environments/prod It does not work.|"+want || !strings.Contains(told, want) {
 		t.Errorf("warned %q, told %q", warned, told)
 	}
 	f.restart(t)

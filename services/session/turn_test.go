@@ -28,6 +28,8 @@ turns:
         text: [Looking]
         tools: [{name: Bash, input: {command: ls}}, {name: Read, input: {file_path: a}}, {name: Read, input: {file_path: b}}]
       - text: [Done]
+  - when: fail
+    steps: [{tools: [{name: Bash, input: {command: fail}}, {name: Bash, input: {command: ls}}, {name: Bash, input: {command: fail}}]}, {text: [Done]}]
   - when: remember
     turn: 2
     steps: [{text: [the second turn]}]
@@ -58,6 +60,33 @@ func TestATurnStreamsTextAndEndsComplete(t *testing.T) {
 		t.Errorf("the session is %v", got)
 	}
 	f.log(ctx, t, s)
+}
+
+// The end of a turn says what the turn and the session so far took, also after another replica has taken the session over.
+func TestTheEndOfATurnHasTheTotalsOfItsSession(t *testing.T) {
+	f, ctx := start(t, hello), t.Context()
+	s := f.session(ctx, t)
+	for n := int32(1); n <= 3; n++ {
+		end := finished(t, f.turn(ctx, t, s, "hello"))
+		if end.SessionTurns != n || end.SessionUsage.GetInputTokens() != int64(n)*10 || end.SessionUsage.GetOutputTokens() != int64(n)*2 {
+			t.Errorf("turn %d: the session has %d turns and used %v", n, end.SessionTurns, end.SessionUsage)
+		}
+		if end.Model != "play:test" || end.DurationMs < 0 || end.DurationMs > time.Minute.Milliseconds() || end.ToolErrors != 0 {
+			t.Errorf("turn %d took %d ms with %s, and has %d errors", n, end.DurationMs, end.Model, end.ToolErrors)
+		}
+		f.restart(t)
+	}
+	got, err := f.GetSession(ctx, &sessionv1.GetSessionRequest{Name: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failing := finished(t, f.turn(ctx, t, f.session(ctx, t), "fail")); failing.ToolErrors != 2 {
+		t.Errorf("two of three calls fail, told is %d", failing.ToolErrors)
+	}
+	last := finished(t, f.turn(ctx, t, s, "hello"))
+	if last.SessionTurns != got.Session.FinishedTurns+1 || last.SessionUsage.InputTokens != got.Session.Usage.InputTokens+10 {
+		t.Errorf("the session had %v, and then %v", got.Session.Usage, last.SessionUsage)
+	}
 }
 
 func TestToolCallsRunAndTheirResultsReachTheModel(t *testing.T) {

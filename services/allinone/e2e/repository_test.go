@@ -64,6 +64,13 @@ func TestAnAgentChangesARepositoryAndItsBranchIsPushed(t *testing.T) {
 			}) {
 				t.Errorf("nobody is told of the repository that is not there: %s", events(frames))
 			}
+			if at := slices.IndexFunc(frames, func(f frame) bool { return f.event == "repository.cloned" }); at < 0 || frames[at].field("repositoryCloned", "commit") != first ||
+				frames[at].field("repositoryCloned", "branch") != branch || frames[at].field("repositoryCloned", "directory") != "app" {
+				t.Errorf("the clone of %s is not told: %s", first, events(frames))
+			}
+			if got := events(frames); strings.Count(got, "workspace.created") != 1 || strings.Count(got, "repository.cloned") != 1 {
+				t.Errorf("the setup is told as %s", got)
+			}
 			log := s.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(f frame) bool { return f.event != "repository.pushed" })
 			pushed := log[len(log)-1]
 			if slices.ContainsFunc(log, func(f frame) bool { return strings.Contains(f.data, gittest.Secret) }) {

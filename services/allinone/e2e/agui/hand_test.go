@@ -99,6 +99,19 @@ func TestRunsByHand(t *testing.T) {
 			t.Errorf("the second run is %s: %v", kinds(all), all[len(all)-1])
 		}
 	})
+	t.Run("what was set up, and what it took", func(t *testing.T) {
+		for n, want := range []string{"The workspace was made.", ""} {
+			all := s.run(t, "asker", input("setup", fmt.Sprintf("s%d", n), "look"), nil)
+			if got := words(all, "developer"); got != want {
+				t.Errorf("run %d: people read %q, want %q", n, got, want)
+			}
+			took, _ := all[len(all)-1].object["metadata"].(object)
+			session, _ := took["session"].(object)
+			if session["turns"] != float64(n+1) || took["model"] != "play:agui" || took["toolErrors"] != float64(2) || took["durationMs"] == float64(0) {
+				t.Errorf("run %d took %v", n, took)
+			}
+		}
+	})
 	t.Run("another message under the id of a run", func(t *testing.T) {
 		s.run(t, "asker", input("taken", "x1", "hello"), nil)
 		code, text := s.call(t.Context(), http.MethodPost, "/v1/agui/asker", input("taken", "x1", "again"))

@@ -227,10 +227,17 @@ func kinds(all []frame) string {
 }
 
 // said is the text that the agent says.
-func said(all []frame) string {
+func said(all []frame) string { return words(all, "assistant") }
+
+// words is the text of the messages of a role.
+func words(all []frame, role string) string {
 	var text strings.Builder
+	now := "assistant" // the beginning of a message may lie before a cut
 	for _, f := range all {
-		if f.object["type"] == "TEXT_MESSAGE_CONTENT" {
+		if f.object["type"] == "TEXT_MESSAGE_START" {
+			now, _ = f.object["role"].(string)
+		}
+		if f.object["type"] == "TEXT_MESSAGE_CONTENT" && now == role {
 			text.WriteString(f.object["delta"].(string))
 		}
 	}

@@ -85,7 +85,7 @@ anew: ready 2 true
 edited: ready 2 text:done You said: something else
 kept: 2 true
 tool: ready 2 text:done I look. | dynamic-tool Bash output-available "9007199254740993" | text:done It says 9007199254740993
-data: data-checkpoint data-status data-tool-output data-usage
+data: data-checkpoint data-status data-tool-output data-usage data-workspace
 fail: error 1 no key (HTTP 401)
 refused: error There is no agent "none". List the agents (GET /v1/agents) to see which there are.
 client tool: ready 2 dynamic-tool where output-available "Berlin" | text:done You are in Berlin

@@ -56,7 +56,26 @@ func summary(e *sessionv1.Event) string {
 	case *sessionv1.Event_CheckpointFailed:
 		return remark(b.CheckpointFailed.GetMessage(), b.CheckpointFailed.GetReason())
 	default:
-		return callSummary(e)
+		return callSummary(e) + setupSummary(e)
+	}
+}
+
+// setupSummary returns the summary of what was set up.
+func setupSummary(e *sessionv1.Event) string {
+	switch b := e.GetBody().(type) {
+	case *sessionv1.Event_WorkspaceCreated:
+		return b.WorkspaceCreated.GetNode()
+	case *sessionv1.Event_RepositoryCloned:
+		r := b.RepositoryCloned
+		return strings.TrimSpace(r.GetUrl() + " to repos/" + r.GetDirectory() + " " + r.GetBranch())
+	case *sessionv1.Event_EnvironmentSetUp:
+		s := b.EnvironmentSetUp
+		return strings.TrimSpace(fmt.Sprintf("%s: %s %s", s.GetEnvironment(), plural(int64(s.GetCommands()), "command"), s.GetFailure()))
+	case *sessionv1.Event_McpServerChanged:
+		m := b.McpServerChanged
+		return strings.TrimSpace(m.GetServer() + " " + strings.TrimPrefix(m.GetState().String(), "MCP_SERVER_STATE_") + " " + m.GetMessage())
+	default:
+		return ""
 	}
 }
 

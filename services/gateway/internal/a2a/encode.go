@@ -37,6 +37,7 @@ func (r ref) id() string {
 type fold struct {
 	ref
 	status    status
+	metadata  object // what the turn took, at its end
 	history   []message
 	artifacts []*artifact
 	texts     map[int32]*artifact // by step
@@ -95,7 +96,7 @@ func (f *fold) add(e *sessionv1.Event) []update {
 
 // task returns the task.
 func (f *fold) task() task {
-	t := task{ID: f.id(), ContextID: f.context, Status: f.status, History: slices.Clone(f.history)}
+	t := task{ID: f.id(), ContextID: f.context, Status: f.status, History: slices.Clone(f.history), Metadata: f.metadata}
 	for _, a := range f.artifacts {
 		c := *a
 		c.Parts = slices.Clone(a.Parts)
@@ -177,6 +178,18 @@ func (f *fold) finish(e *sessionv1.Event, t *sessionv1.TurnFinished) {
 		why = &m
 	}
 	f.set(e, stateOf(t.GetState()), why)
+	f.metadata = object{
+		"durationMs": t.GetDurationMs(), "model": t.GetModel(), "steps": t.GetSteps(), "toolErrors": t.GetToolErrors(), "usage": usageOf(t.GetUsage()),
+		"session": object{"turns": t.GetSessionTurns(), "usage": usageOf(t.GetSessionUsage())},
+	}
+	f.out[len(f.out)-1].Status.Metadata = f.metadata
+}
+
+func usageOf(u *sessionv1.Usage) object {
+	return object{
+		"inputTokens": u.GetInputTokens(), "outputTokens": u.GetOutputTokens(), "cacheReadTokens": u.GetCacheReadTokens(), "cacheWriteTokens": u.GetCacheWriteTokens(),
+		"thinkingTokens": u.GetThinkingTokens(), "costNanoUsd": u.GetCostNanoUsd(),
+	}
 }
 
 // stateOf returns the state of a task by that of its turn, except for what a turn waits for.

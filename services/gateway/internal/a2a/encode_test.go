@@ -223,6 +223,9 @@ func reduce(t *testing.T, said []update) task {
 			x = *u.Task
 		case u.Status != nil:
 			x.Status = u.Status.Status
+			if m := u.Status.Metadata; m != nil {
+				x.Metadata = m
+			}
 		default:
 			a := u.Artifact
 			at := -1

@@ -40,6 +40,7 @@ type task struct {
 	Status    status     `json:"status"`
 	Artifacts []artifact `json:"artifacts,omitempty"`
 	History   []message  `json:"history,omitempty"`
+	Metadata  object     `json:"metadata,omitempty"`
 }
 
 // status is a TaskStatus.
@@ -93,6 +94,7 @@ type statusUpdate struct {
 	TaskID    string `json:"taskId"`
 	ContextID string `json:"contextId"`
 	Status    status `json:"status"`
+	Metadata  object `json:"metadata,omitempty"`
 }
 
 // artifactUpdate is a TaskArtifactUpdateEvent.

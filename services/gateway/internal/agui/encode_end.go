@@ -211,7 +211,22 @@ func (e *Encoder) finish(f *sessionv1.TurnFinished) {
 	default:
 		done = runError(f.GetError().GetReason(), f.GetError().GetMessage())
 	}
+	if !e.Old {
+		done["metadata"] = totals(f)
+	}
 	e.end(done)
+}
+
+// totals returns what a turn, and its session so far, took.
+func totals(f *sessionv1.TurnFinished) event {
+	session := f.GetSessionUsage()
+	return event{
+		"durationMs": f.GetDurationMs(), "model": f.GetModel(), "steps": f.GetSteps(), "toolErrors": f.GetToolErrors(), "costNanoUsd": f.GetUsage().GetCostNanoUsd(),
+		"session": event{
+			"turns": f.GetSessionTurns(), "inputTokens": session.GetInputTokens() + session.GetCacheReadTokens() + session.GetCacheWriteTokens(),
+			"outputTokens": session.GetOutputTokens(), "costNanoUsd": session.GetCostNanoUsd(),
+		},
+	}
 }
 
 // closeAll closes what all agents have open, subagents first. Those of which something is asked are suspended.

@@ -3,6 +3,7 @@ package agui
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -20,9 +21,9 @@ func (e *Encoder) fold(l *lane, from *sessionv1.Event) {
 		e.note(l, b.Warning.GetMessage())
 	case *sessionv1.Event_WorkspaceMoved:
 		e.note(l, b.WorkspaceMoved.GetMessage())
-	case *sessionv1.Event_McpServerChanged:
+	case *sessionv1.Event_WorkspaceCreated, *sessionv1.Event_RepositoryCloned, *sessionv1.Event_EnvironmentSetUp, *sessionv1.Event_McpServerChanged:
 		e.custom(l, from)
-		e.note(l, b.McpServerChanged.GetMessage())
+		e.note(l, setUp(from))
 	case *sessionv1.Event_TodoUpdated:
 		if l.call != "" {
 			e.custom(l, from)
@@ -156,6 +157,32 @@ func (e *Encoder) foldTodos(u *sessionv1.TodoUpdated) {
 	if e.HasState && e.HasOwn {
 		e.emit(nil, event{"type": "STATE_DELTA", "delta": []any{event{"op": "add", "path": "/fairlead/todos", "value": listOf(e.todos)}}})
 	}
+}
+
+// setUp says for people what was set up for the agent. A setup that failed has a warning of its own.
+func setUp(from *sessionv1.Event) string {
+	switch b := from.GetBody().(type) {
+	case *sessionv1.Event_WorkspaceCreated:
+		return "The workspace was made."
+	case *sessionv1.Event_RepositoryCloned:
+		r := b.RepositoryCloned
+		at := ""
+		if r.GetBranch() != "" {
+			at = ", on branch " + r.GetBranch()
+		}
+		return fmt.Sprintf("The repository %s was cloned to repos/%s%s.", r.GetUrl(), r.GetDirectory(), at)
+	case *sessionv1.Event_EnvironmentSetUp:
+		if s := b.EnvironmentSetUp; s.GetFailure() == "" {
+			return fmt.Sprintf("The environment %s is set up: its %d commands ran.", last(s.GetEnvironment()), s.GetCommands())
+		}
+	case *sessionv1.Event_McpServerChanged:
+		m := b.McpServerChanged
+		if m.GetState() == commonv1.McpServerState_MCP_SERVER_STATE_CONNECTED {
+			return fmt.Sprintf("The MCP server %s is connected. Its tools: %s.", m.GetServer(), strings.Join(m.GetTools(), ", "))
+		}
+		return m.GetMessage()
+	}
+	return ""
 }
 
 // note says something to people that the model did not say.

@@ -162,7 +162,7 @@ func TestHowATurnEnds(t *testing.T) {
 		{sessionv1.TurnState_TURN_STATE_INTERRUPTED, false, `"outcome":{"type":"cancelled"}`},
 		{sessionv1.TurnState_TURN_STATE_PARTIAL, false, `"outcome":{"type":"cancelled"}`},
 		{sessionv1.TurnState_TURN_STATE_INTERRUPTED, true, `{"code":"cancelled","message":"It stopped.","type":"RUN_ERROR"}`},
-		{sessionv1.TurnState_TURN_STATE_FAILED, false, `{"code":"WHY","message":"It stopped.","type":"RUN_ERROR"}`},
+		{sessionv1.TurnState_TURN_STATE_FAILED, false, `{"code":"WHY","message":"It stopped.","metadata":{`},
 	} {
 		l := newLog().add(queued()).add(ended(c.state))
 		r := l.run()
@@ -170,6 +170,30 @@ func TestHowATurnEnds(t *testing.T) {
 		if lines, _ := show(t, r, l.all); !strings.Contains(lines[len(lines)-1], c.want) {
 			t.Errorf("%v: %s, want %s", c.state, lines[len(lines)-1], c.want)
 		}
+	}
+}
+
+func TestPeopleReadWhatWasSetUp(t *testing.T) {
+	l := newLog().add(queued())
+	l.add(&sessionv1.Event{Body: &sessionv1.Event_WorkspaceCreated{WorkspaceCreated: &sessionv1.WorkspaceCreated{Generation: 1}}})
+	l.add(&sessionv1.Event{Body: &sessionv1.Event_RepositoryCloned{RepositoryCloned: &sessionv1.RepositoryCloned{Url: "https://x/app.git", Directory: "app", Branch: "main"}}})
+	l.add(&sessionv1.Event{Body: &sessionv1.Event_McpServerChanged{McpServerChanged: &sessionv1.McpServerChanged{
+		Server: "books", State: commonv1.McpServerState_MCP_SERVER_STATE_CONNECTED, Tools: []string{"mcp__books__find"},
+	}}})
+	l.add(&sessionv1.Event{Body: &sessionv1.Event_EnvironmentSetUp{EnvironmentSetUp: &sessionv1.EnvironmentSetUp{Environment: "environments/prod", Commands: 2}}})
+	l.add(&sessionv1.Event{Body: &sessionv1.Event_EnvironmentSetUp{EnvironmentSetUp: &sessionv1.EnvironmentSetUp{Failure: "no"}}})
+	l.add(ended(sessionv1.TurnState_TURN_STATE_COMPLETE))
+	_, v := show(t, l.run(), l.all)
+	var told []string
+	for _, m := range v.messages {
+		if m["role"] == "developer" {
+			told = append(told, fmt.Sprint(m["content"]))
+		}
+	}
+	const want = "The workspace was made.|The repository https://x/app.git was cloned to repos/app, on branch main.|" +
+		"The MCP server books is connected. Its tools: mcp__books__find.|The environment prod is set up: its 2 commands ran."
+	if got := strings.Join(told, "|"); got != want {
+		t.Errorf("people read %s", got)
 	}
 }
 

@@ -211,7 +211,8 @@ func (t *turn) finished(e *sessionv1.Event, f *sessionv1.TurnFinished) {
 		Steps  int32      `json:"steps"`
 		Usage  usageShown `json:"usage"`
 		Output string     `json:"outputJson,omitempty"`
-	}{t.name, state, f.GetError().GetReason(), f.GetError().GetMessage(), strconv.FormatInt(e.GetSeq(), 10), f.GetSteps(), usageOf(f.GetUsage()), f.GetOutputJson()})
+		took
+	}{t.name, state, f.GetError().GetReason(), f.GetError().GetMessage(), strconv.FormatInt(e.GetSeq(), 10), f.GetSteps(), usageOf(f.GetUsage()), f.GetOutputJson(), tookOf(f)})
 	t.ended, t.sure = true, true
 	switch f.GetState() {
 	case sessionv1.TurnState_TURN_STATE_FAILED:
@@ -241,6 +242,23 @@ func (t *turn) pause() []chunk {
 	t.closeStep()
 	t.emit(chunk{Type: "finish", FinishReason: "tool-calls"})
 	return t.out
+}
+
+// took is what a turn, and its session so far, took.
+type took struct {
+	DurationMs int64  `json:"durationMs"`
+	Model      string `json:"model,omitempty"`
+	ToolErrors int32  `json:"toolErrors"`
+	Session    struct {
+		Turns int32      `json:"turns"`
+		Usage usageShown `json:"usage"`
+	} `json:"sessionTotals"`
+}
+
+func tookOf(f *sessionv1.TurnFinished) took {
+	t := took{DurationMs: f.GetDurationMs(), Model: f.GetModel(), ToolErrors: f.GetToolErrors()}
+	t.Session.Turns, t.Session.Usage = f.GetSessionTurns(), usageOf(f.GetSessionUsage())
+	return t
 }
 
 // usageShown is usage as applications read it.

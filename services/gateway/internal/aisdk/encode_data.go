@@ -36,6 +36,14 @@ func (t *turn) extra(e *sessionv1.Event) {
 		t.data("artifacts", "artifacts", false, plain(b.ArtifactsChanged))
 	case *sessionv1.Event_SessionCompacted:
 		t.data("compaction", short(b.SessionCompacted.GetMessage()), false, plain(b.SessionCompacted))
+	case *sessionv1.Event_WorkspaceCreated:
+		t.data("workspace", "workspace", true, plain(b.WorkspaceCreated))
+	case *sessionv1.Event_RepositoryCloned:
+		t.data("repository", b.RepositoryCloned.GetDirectory(), true, plain(b.RepositoryCloned))
+	case *sessionv1.Event_McpServerChanged:
+		t.data("mcp-server", b.McpServerChanged.GetServer(), true, plain(b.McpServerChanged))
+	case *sessionv1.Event_EnvironmentSetUp:
+		t.data("environment", "environment", true, plain(b.EnvironmentSetUp))
 	case *sessionv1.Event_Warning:
 		t.data("warning", "warning", true, plain(b.Warning))
 	case *sessionv1.Event_Error:

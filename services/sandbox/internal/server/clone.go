@@ -75,7 +75,7 @@ func (p *clone) run(stream sandboxv1.RepositoryService_CloneRepositoryServer) (*
 		return nil, err
 	}
 	if raw, done, err := p.s.node.Answered(p.call, change); err != nil || done {
-		return answeredClone(raw, err)
+		return repeatedClone(raw, err)
 	}
 	if taken, _, err := p.s.existing(p.call, p.directory); err != nil || taken {
 		return nil, errors.Join(err, exists(taken, p.directory))
@@ -87,7 +87,7 @@ func (p *clone) run(stream sandboxv1.RepositoryService_CloneRepositoryServer) (*
 	defer b.Close()
 	// A repeat of the call may have run before this call's turn.
 	if raw, done, err := p.s.node.Answered(p.call, change); err != nil || done {
-		return answeredClone(raw, err)
+		return repeatedClone(raw, err)
 	}
 	made, err := p.make(b)
 	if err != nil {
@@ -105,6 +105,15 @@ func answeredClone(raw []byte, err error) (*sandboxv1.CloneRepositoryResponse, e
 		return nil, err
 	}
 	return cloned(raw)
+}
+
+// repeatedClone returns the answer of an earlier request with the call's id.
+func repeatedClone(raw []byte, err error) (*sandboxv1.CloneRepositoryResponse, error) {
+	resp, err := answeredClone(raw, err)
+	if err == nil {
+		resp.Repeated = true
+	}
+	return resp, err
 }
 
 func exists(taken bool, directory string) error {

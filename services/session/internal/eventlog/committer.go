@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -136,9 +137,10 @@ func (c *Committer) dequeue() *Log {
 	return l
 }
 
-// Open returns the log of a session, which continues after lastSeq.
-func (c *Committer) Open(l store.Lease, lastSeq int64) *Log {
-	g := &Log{committer: c, lease: l, seq: lastSeq, committedSeq: lastSeq}
+// Open returns the log of a session, which continues after its last number.
+func (c *Committer) Open(l store.Lease, s *sessionv1.Session) *Log {
+	g := &Log{committer: c, lease: l, seq: s.GetLastSeq(), committedSeq: s.GetLastSeq(), turns: s.GetFinishedTurns(), usage: &sessionv1.Usage{}}
+	AddUsage(g.usage, s.GetUsage())
 	g.changed.L = &g.mu
 	return g
 }
@@ -175,8 +177,10 @@ type Log struct {
 
 	mu           sync.Mutex
 	changed      sync.Cond
-	seq          int64 // last assigned number
-	committedSeq int64 // last committed number
+	seq          int64            // last assigned number
+	committedSeq int64            // last committed number
+	turns        int32            // of the session that have ended, with what is appended
+	usage        *sessionv1.Usage // of all of them
 	next         store.Write
 	queued       bool // in the committer's list, or in the current commit
 	bytes        int  // waiting or being written
@@ -210,6 +214,7 @@ func (l *Log) Append(ctx context.Context, w store.Write) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+	l.total(w)
 	now := timestamppb.Now()
 	for _, e := range w.Events {
 		l.seq++
@@ -227,6 +232,17 @@ func (l *Log) Append(ctx context.Context, w store.Write) error {
 		return err
 	}
 	return nil
+}
+
+// total adds a write to what the session's turns have used, and tells it with the end of each turn. mu is held.
+func (l *Log) total(w store.Write) {
+	AddUsage(l.usage, w.AddUsage)
+	for _, e := range w.Events {
+		if f := e.GetTurnFinished(); f != nil {
+			l.turns++
+			f.SessionTurns, f.SessionUsage = l.turns, proto.CloneOf(l.usage)
+		}
+	}
 }
 
 // Flush waits until everything that was appended before is committed.

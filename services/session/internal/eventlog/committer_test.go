@@ -77,7 +77,7 @@ func start(t *testing.T) *fixture {
 }
 
 func (f *fixture) open(session string) *Log {
-	return f.committer.Open(store.Lease{Key: store.Key{Tenant: "t", Session: session}, Epoch: 1}, 0)
+	return f.committer.Open(store.Lease{Key: store.Key{Tenant: "t", Session: session}, Epoch: 1}, nil)
 }
 
 func delta(block int32, text string) *sessionv1.Event {

@@ -17,8 +17,8 @@ func (s *Sandbox) AddRepository(ctx context.Context, call *commonv1.CallRef, dir
 	return added.GetRepository(), err
 }
 
-// CloneRepository clones a repository and waits for the end.
-func (s *Sandbox) CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (made *sandboxv1.Repository, err error) {
+// CloneRepository clones a repository and waits for the end: the answer has the repository.
+func (s *Sandbox) CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (made *sandboxv1.CloneRepositoryResponse, err error) {
 	ctx, cancel := context.WithCancel(to(ctx, r.GetCall()))
 	defer cancel()
 	stream, err := s.repositories.CloneRepository(ctx, r)
@@ -35,7 +35,7 @@ func (s *Sandbox) CloneRepository(ctx context.Context, r *sandboxv1.CloneReposit
 		case err != nil:
 			return nil, err
 		case m.GetRepository() != nil:
-			made = m.GetRepository()
+			made = m
 		}
 	}
 }

@@ -94,9 +94,11 @@ func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryR
 	if r.Url == "" {
 		made, err = s.Sandbox.AddRepository(ctx, call, r.RepositoryId, branch)
 	} else {
-		made, err = s.Sandbox.CloneRepository(ctx, &sandboxv1.CloneRepositoryRequest{
+		var cloned *sandboxv1.CloneRepositoryResponse
+		cloned, err = s.Sandbox.CloneRepository(ctx, &sandboxv1.CloneRepositoryRequest{
 			Call: call, Url: r.Url, Ref: r.Ref, Directory: r.RepositoryId, Depth: r.Depth, Branch: branch,
 		})
+		made = cloned.GetRepository()
 	}
 	if err != nil {
 		return nil, forward(err, r.Parent, r.RequestId)

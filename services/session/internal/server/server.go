@@ -136,7 +136,7 @@ type Sandbox interface {
 	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 	ImportWorkspace(ctx context.Context, call *commonv1.CallRef, write func(io.Writer) error) (made bool, err error)
 	AddRepository(ctx context.Context, call *commonv1.CallRef, directory, branch string) (*sandboxv1.Repository, error)
-	CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.Repository, error)
+	CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.CloneRepositoryResponse, error)
 	ListRepositories(ctx context.Context, p remote.Place) ([]*sandboxv1.Repository, error)
 	RepositoryStatus(ctx context.Context, p remote.Place, directory string) (*sandboxv1.GetRepositoryStatusResponse, error)
 	RemoveRepository(ctx context.Context, call *commonv1.CallRef, directory string) error

@@ -22,6 +22,12 @@ type Sandbox interface {
 	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 }
 
+// Made says how a workspace was made.
+type Made struct {
+	Created bool // it is new
+	Missing
+}
+
 // Missing is what a workspace goes on without.
 type Missing struct {
 	Skills []agent.Skill // those that were deleted
@@ -30,12 +36,12 @@ type Missing struct {
 
 // Ensure makes a workspace of a tenant with skills, and with the relay of its runtime. It gives the node those that
 // it lacks. A skill that was deleted is left out.
-func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills []agent.Skill, r *sandboxv1.EnsureWorkspaceRequest) (Missing, error) {
+func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills []agent.Skill, r *sandboxv1.EnsureWorkspaceRequest) (made Made, err error) {
 	var missing Missing
-	made, err := to.EnsureWorkspace(ctx, r)
+	got, err := to.EnsureWorkspace(ctx, r)
 	if !errors.Is(err, remote.ErrNoTree) || len(r.GetTrees().GetTrees()) == 0 {
-		missing.Mounts = made.GetMissingMounts()
-		return missing, err
+		missing.Mounts = got.GetMissingMounts()
+		return Made{got.GetCreated(), missing}, err
 	}
 	there := &sandboxv1.WorkspaceTrees{}
 	for _, t := range r.GetTrees().GetTrees() {
@@ -44,10 +50,10 @@ func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills 
 		}
 		relay, err := relaytree.Get()
 		if err != nil {
-			return missing, status.Error(codes.FailedPrecondition, err.Error())
+			return made, status.Error(codes.FailedPrecondition, err.Error())
 		}
 		if err := to.PutTree(ctx, r.GetCall().GetNode(), relay.Digest, bytes.NewReader(relay.Archive)); err != nil {
-			return missing, fmt.Errorf("put the relay of the runtime on the sandbox node: %w", err)
+			return made, fmt.Errorf("put the relay of the runtime on the sandbox node: %w", err)
 		}
 		there.Trees = append(there.Trees, t)
 	}
@@ -56,15 +62,15 @@ func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills 
 		case errors.Is(err, ErrGone):
 			missing.Skills = append(missing.Skills, s)
 		case err != nil:
-			return missing, err
+			return made, err
 		default:
 			there.Trees = append(there.Trees, &sandboxv1.WorkspaceTree{Name: s.Name, Digest: s.Digest})
 		}
 	}
 	r.Trees = there
-	made, err = to.EnsureWorkspace(ctx, r)
-	missing.Mounts = made.GetMissingMounts()
-	return missing, err
+	got, err = to.EnsureWorkspace(ctx, r)
+	missing.Mounts = got.GetMissingMounts()
+	return Made{got.GetCreated(), missing}, err
 }
 
 // give puts a skill on a node.

@@ -196,7 +196,7 @@ func (w *Worker) load(ctx context.Context) error {
 		}
 		s.SetPlace(place)
 	}
-	s.Log = w.deps.Committer.Open(s.Lease, loaded.Session.LastSeq)
+	s.Log = w.deps.Committer.Open(s.Lease, loaded.Session)
 	if loaded.Active == nil {
 		return nil
 	}

@@ -199,7 +199,9 @@ type CloneRepositoryResponse struct {
 	//
 	//	*CloneRepositoryResponse_Progress
 	//	*CloneRepositoryResponse_Repository
-	Kind          isCloneRepositoryResponse_Kind `protobuf_oneof:"kind"`
+	Kind isCloneRepositoryResponse_Kind `protobuf_oneof:"kind"`
+	// Whether an earlier request with the call's id made the clone.
+	Repeated      bool `protobuf:"varint,3,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +259,13 @@ func (x *CloneRepositoryResponse) GetRepository() *Repository {
 		}
 	}
 	return nil
+}
+
+func (x *CloneRepositoryResponse) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
 }
 
 type isCloneRepositoryResponse_Kind interface {
@@ -1169,12 +1178,13 @@ const file_fairlead_sandbox_v1_repository_proto_rawDesc = "" +
 	"\x03ref\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x03ref\x12I\n" +
 	"\tdirectory\x18\x05 \x01(\tB+\xbaH(r&2$^$|^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$R\tdirectory\x12\x1d\n" +
 	"\x05depth\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\x05depth\x12 \n" +
-	"\x06branch\x18\a \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branchJ\x04\b\x02\x10\x03R\x14workspace_generation\"\xa6\x01\n" +
+	"\x06branch\x18\a \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branchJ\x04\b\x02\x10\x03R\x14workspace_generation\"\xc2\x01\n" +
 	"\x17CloneRepositoryResponse\x12@\n" +
 	"\bprogress\x18\x01 \x01(\v2\".fairlead.sandbox.v1.CloneProgressH\x00R\bprogress\x12A\n" +
 	"\n" +
 	"repository\x18\x02 \x01(\v2\x1f.fairlead.sandbox.v1.RepositoryH\x00R\n" +
-	"repositoryB\x06\n" +
+	"repository\x12\x1a\n" +
+	"\brepeated\x18\x03 \x01(\bR\brepeatedB\x06\n" +
 	"\x04kind\"?\n" +
 	"\rCloneProgress\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12\x18\n" +

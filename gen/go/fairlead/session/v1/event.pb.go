@@ -250,6 +250,9 @@ type Event struct {
 	//	*Event_OperationFinished
 	//	*Event_ToolCallNetwork
 	//	*Event_WorkspaceMoved
+	//	*Event_WorkspaceCreated
+	//	*Event_RepositoryCloned
+	//	*Event_EnvironmentSetUp
 	//	*Event_RepositoryPushed
 	//	*Event_RepositoryPushFailed
 	//	*Event_ArtifactsChanged
@@ -664,6 +667,33 @@ func (x *Event) GetWorkspaceMoved() *WorkspaceMoved {
 	return nil
 }
 
+func (x *Event) GetWorkspaceCreated() *WorkspaceCreated {
+	if x != nil {
+		if x, ok := x.Body.(*Event_WorkspaceCreated); ok {
+			return x.WorkspaceCreated
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetRepositoryCloned() *RepositoryCloned {
+	if x != nil {
+		if x, ok := x.Body.(*Event_RepositoryCloned); ok {
+			return x.RepositoryCloned
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetEnvironmentSetUp() *EnvironmentSetUp {
+	if x != nil {
+		if x, ok := x.Body.(*Event_EnvironmentSetUp); ok {
+			return x.EnvironmentSetUp
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetRepositoryPushed() *RepositoryPushed {
 	if x != nil {
 		if x, ok := x.Body.(*Event_RepositoryPushed); ok {
@@ -965,6 +995,21 @@ type Event_WorkspaceMoved struct {
 	WorkspaceMoved *WorkspaceMoved `protobuf:"bytes,115,opt,name=workspace_moved,json=workspaceMoved,proto3,oneof"`
 }
 
+type Event_WorkspaceCreated struct {
+	// The session's workspace was made.
+	WorkspaceCreated *WorkspaceCreated `protobuf:"bytes,120,opt,name=workspace_created,json=workspaceCreated,proto3,oneof"`
+}
+
+type Event_RepositoryCloned struct {
+	// A repository was cloned into the workspace.
+	RepositoryCloned *RepositoryCloned `protobuf:"bytes,121,opt,name=repository_cloned,json=repositoryCloned,proto3,oneof"`
+}
+
+type Event_EnvironmentSetUp struct {
+	// The setup commands of the session's environment ran.
+	EnvironmentSetUp *EnvironmentSetUp `protobuf:"bytes,122,opt,name=environment_set_up,json=environmentSetUp,proto3,oneof"`
+}
+
 type Event_RepositoryPushed struct {
 	// A branch of one of the session's repositories was pushed.
 	RepositoryPushed *RepositoryPushed `protobuf:"bytes,117,opt,name=repository_pushed,json=repositoryPushed,proto3,oneof"`
@@ -1101,6 +1146,12 @@ func (*Event_OperationFinished) isEvent_Body() {}
 func (*Event_ToolCallNetwork) isEvent_Body() {}
 
 func (*Event_WorkspaceMoved) isEvent_Body() {}
+
+func (*Event_WorkspaceCreated) isEvent_Body() {}
+
+func (*Event_RepositoryCloned) isEvent_Body() {}
+
+func (*Event_EnvironmentSetUp) isEvent_Body() {}
 
 func (*Event_RepositoryPushed) isEvent_Body() {}
 
@@ -1881,8 +1932,22 @@ type TurnFinished struct {
 	FinalText string `protobuf:"bytes,5,opt,name=final_text,json=finalText,proto3" json:"final_text,omitempty"`
 	// The agent's structured output, as JSON, if its agent asks for one.
 	OutputJson string `protobuf:"bytes,6,opt,name=output_json,json=outputJson,proto3" json:"output_json,omitempty"`
+	// How long the turn ran, in milliseconds: neither QUEUED nor WAITING.
+	DurationMs int64 `protobuf:"varint,7,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	// The model that the turn ran on, as `provider:model`.
+	Model string `protobuf:"bytes,8,opt,name=model,proto3" json:"model,omitempty"`
+	// The number of calls that failed or whose outcome is not known. Calls that a person or
+	// a rule refused do not count.
+	ToolErrors int32 `protobuf:"varint,9,opt,name=tool_errors,json=toolErrors,proto3" json:"tool_errors,omitempty"`
 	// The result of the turn's call, if CallTool made the turn.
-	CallResult    *ToolResult `protobuf:"bytes,10,opt,name=call_result,json=callResult,proto3" json:"call_result,omitempty"`
+	CallResult *ToolResult `protobuf:"bytes,10,opt,name=call_result,json=callResult,proto3" json:"call_result,omitempty"`
+	// What the turn's subagents have used, and theirs. It is not part of `usage`.
+	SubagentUsage *Usage `protobuf:"bytes,11,opt,name=subagent_usage,json=subagentUsage,proto3" json:"subagent_usage,omitempty"`
+	// The number of the session's turns that have ended, this one included. Zero if the
+	// session's stored state cannot be read.
+	SessionTurns int32 `protobuf:"varint,12,opt,name=session_turns,json=sessionTurns,proto3" json:"session_turns,omitempty"`
+	// What all turns of the session have used, this one included.
+	SessionUsage  *Usage `protobuf:"bytes,13,opt,name=session_usage,json=sessionUsage,proto3" json:"session_usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1959,9 +2024,51 @@ func (x *TurnFinished) GetOutputJson() string {
 	return ""
 }
 
+func (x *TurnFinished) GetDurationMs() int64 {
+	if x != nil {
+		return x.DurationMs
+	}
+	return 0
+}
+
+func (x *TurnFinished) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *TurnFinished) GetToolErrors() int32 {
+	if x != nil {
+		return x.ToolErrors
+	}
+	return 0
+}
+
 func (x *TurnFinished) GetCallResult() *ToolResult {
 	if x != nil {
 		return x.CallResult
+	}
+	return nil
+}
+
+func (x *TurnFinished) GetSubagentUsage() *Usage {
+	if x != nil {
+		return x.SubagentUsage
+	}
+	return nil
+}
+
+func (x *TurnFinished) GetSessionTurns() int32 {
+	if x != nil {
+		return x.SessionTurns
+	}
+	return 0
+}
+
+func (x *TurnFinished) GetSessionUsage() *Usage {
+	if x != nil {
+		return x.SessionUsage
 	}
 	return nil
 }
@@ -4034,6 +4141,209 @@ func (x *OperationFinished) GetMessage() string {
 	return ""
 }
 
+// WorkspaceCreated says that the session's workspace was made. A workspace that an upload
+// made before the first turn has no such event.
+type WorkspaceCreated struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The node on which it is; empty where the server has one node.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The generation of its place on that node.
+	Generation    int64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceCreated) Reset() {
+	*x = WorkspaceCreated{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceCreated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceCreated) ProtoMessage() {}
+
+func (x *WorkspaceCreated) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceCreated.ProtoReflect.Descriptor instead.
+func (*WorkspaceCreated) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *WorkspaceCreated) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *WorkspaceCreated) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+// RepositoryCloned says that one of the agent's repositories was cloned into the workspace.
+type RepositoryCloned struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The directory below `repos/`.
+	Directory string `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
+	// The remote.
+	Url string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	// The branch on which it stands; empty: on none.
+	Branch string `protobuf:"bytes,3,opt,name=branch,proto3" json:"branch,omitempty"`
+	// The commit on which it stands.
+	Commit        string `protobuf:"bytes,4,opt,name=commit,proto3" json:"commit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RepositoryCloned) Reset() {
+	*x = RepositoryCloned{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RepositoryCloned) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RepositoryCloned) ProtoMessage() {}
+
+func (x *RepositoryCloned) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RepositoryCloned.ProtoReflect.Descriptor instead.
+func (*RepositoryCloned) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *RepositoryCloned) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
+func (x *RepositoryCloned) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *RepositoryCloned) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *RepositoryCloned) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+// EnvironmentSetUp says how the setup commands of the session's environment ended. They run
+// once, before the first call.
+type EnvironmentSetUp struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The environment, as `environments/{environment}`.
+	Environment string `protobuf:"bytes,1,opt,name=environment,proto3" json:"environment,omitempty"`
+	// Its version.
+	Version int32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	// The number of commands that succeeded.
+	Commands int32 `protobuf:"varint,3,opt,name=commands,proto3" json:"commands,omitempty"`
+	// Why the next command failed, for people; empty if all succeeded.
+	Failure       string `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnvironmentSetUp) Reset() {
+	*x = EnvironmentSetUp{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnvironmentSetUp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnvironmentSetUp) ProtoMessage() {}
+
+func (x *EnvironmentSetUp) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnvironmentSetUp.ProtoReflect.Descriptor instead.
+func (*EnvironmentSetUp) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *EnvironmentSetUp) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *EnvironmentSetUp) GetVersion() int32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *EnvironmentSetUp) GetCommands() int32 {
+	if x != nil {
+		return x.Commands
+	}
+	return 0
+}
+
+func (x *EnvironmentSetUp) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
 // RepositoryPushed says that a branch was pushed at the end of a turn. The remote
 // stood elsewhere before.
 type RepositoryPushed struct {
@@ -4054,7 +4364,7 @@ type RepositoryPushed struct {
 
 func (x *RepositoryPushed) Reset() {
 	*x = RepositoryPushed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4376,7 @@ func (x *RepositoryPushed) String() string {
 func (*RepositoryPushed) ProtoMessage() {}
 
 func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4389,7 @@ func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RepositoryPushed) GetDirectory() string {
@@ -4137,7 +4447,7 @@ type RepositoryPushFailed struct {
 
 func (x *RepositoryPushFailed) Reset() {
 	*x = RepositoryPushFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4459,7 @@ func (x *RepositoryPushFailed) String() string {
 func (*RepositoryPushFailed) ProtoMessage() {}
 
 func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4472,7 @@ func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushFailed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RepositoryPushFailed) GetDirectory() string {
@@ -4231,7 +4541,7 @@ type WorkspaceMoved struct {
 
 func (x *WorkspaceMoved) Reset() {
 	*x = WorkspaceMoved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4553,7 @@ func (x *WorkspaceMoved) String() string {
 func (*WorkspaceMoved) ProtoMessage() {}
 
 func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4566,7 @@ func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMoved.ProtoReflect.Descriptor instead.
 func (*WorkspaceMoved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *WorkspaceMoved) GetFromNode() string {
@@ -4335,7 +4645,7 @@ type ArtifactsChanged struct {
 
 func (x *ArtifactsChanged) Reset() {
 	*x = ArtifactsChanged{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4347,7 +4657,7 @@ func (x *ArtifactsChanged) String() string {
 func (*ArtifactsChanged) ProtoMessage() {}
 
 func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4360,7 +4670,7 @@ func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArtifactsChanged.ProtoReflect.Descriptor instead.
 func (*ArtifactsChanged) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{45}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ArtifactsChanged) GetArtifacts() []*Artifact {
@@ -4389,7 +4699,7 @@ type SkillUsed struct {
 
 func (x *SkillUsed) Reset() {
 	*x = SkillUsed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4401,7 +4711,7 @@ func (x *SkillUsed) String() string {
 func (*SkillUsed) ProtoMessage() {}
 
 func (x *SkillUsed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4414,7 +4724,7 @@ func (x *SkillUsed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkillUsed.ProtoReflect.Descriptor instead.
 func (*SkillUsed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{46}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SkillUsed) GetCallId() string {
@@ -4466,7 +4776,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4478,7 +4788,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4491,7 +4801,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{47}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Artifact) GetPath() string {
@@ -4549,7 +4859,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4561,7 +4871,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4574,7 +4884,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{48}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Warning) GetReason() string {
@@ -4604,7 +4914,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4616,7 +4926,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4629,7 +4939,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{49}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -4665,7 +4975,7 @@ type SubagentStarted struct {
 
 func (x *SubagentStarted) Reset() {
 	*x = SubagentStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4677,7 +4987,7 @@ func (x *SubagentStarted) String() string {
 func (*SubagentStarted) ProtoMessage() {}
 
 func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4690,7 +5000,7 @@ func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentStarted.ProtoReflect.Descriptor instead.
 func (*SubagentStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{50}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SubagentStarted) GetCallId() string {
@@ -4744,7 +5054,7 @@ type SubagentEvent struct {
 
 func (x *SubagentEvent) Reset() {
 	*x = SubagentEvent{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4756,7 +5066,7 @@ func (x *SubagentEvent) String() string {
 func (*SubagentEvent) ProtoMessage() {}
 
 func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4769,7 +5079,7 @@ func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentEvent.ProtoReflect.Descriptor instead.
 func (*SubagentEvent) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{51}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SubagentEvent) GetCallId() string {
@@ -4805,7 +5115,7 @@ type SubagentFinished struct {
 
 func (x *SubagentFinished) Reset() {
 	*x = SubagentFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4817,7 +5127,7 @@ func (x *SubagentFinished) String() string {
 func (*SubagentFinished) ProtoMessage() {}
 
 func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4830,7 +5140,7 @@ func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentFinished.ProtoReflect.Descriptor instead.
 func (*SubagentFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{52}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SubagentFinished) GetCallId() string {
@@ -4892,7 +5202,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe0(\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa9+\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -4939,6 +5249,9 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x12operation_finished\x18p \x01(\v2&.fairlead.session.v1.OperationFinishedB\x16\xf2\xd4\x18\x12operation.finishedH\x00R\x11operationFinished\x12i\n" +
 	"\x11tool_call_network\x18w \x01(\v2$.fairlead.session.v1.ToolCallNetworkB\x15\xf2\xd4\x18\x11tool_call.networkH\x00R\x0ftoolCallNetwork\x12c\n" +
 	"\x0fworkspace_moved\x18s \x01(\v2#.fairlead.session.v1.WorkspaceMovedB\x13\xf2\xd4\x18\x0fworkspace.movedH\x00R\x0eworkspaceMoved\x12k\n" +
+	"\x11workspace_created\x18x \x01(\v2%.fairlead.session.v1.WorkspaceCreatedB\x15\xf2\xd4\x18\x11workspace.createdH\x00R\x10workspaceCreated\x12k\n" +
+	"\x11repository_cloned\x18y \x01(\v2%.fairlead.session.v1.RepositoryClonedB\x15\xf2\xd4\x18\x11repository.clonedH\x00R\x10repositoryCloned\x12m\n" +
+	"\x12environment_set_up\x18z \x01(\v2%.fairlead.session.v1.EnvironmentSetUpB\x16\xf2\xd4\x18\x12environment.set_upH\x00R\x10environmentSetUp\x12k\n" +
 	"\x11repository_pushed\x18u \x01(\v2%.fairlead.session.v1.RepositoryPushedB\x15\xf2\xd4\x18\x11repository.pushedH\x00R\x10repositoryPushed\x12}\n" +
 	"\x16repository_push_failed\x18v \x01(\v2).fairlead.session.v1.RepositoryPushFailedB\x1a\xf2\xd4\x18\x16repository.push_failedH\x00R\x14repositoryPushFailed\x12l\n" +
 	"\x11artifacts_changed\x18\x81\x01 \x01(\v2%.fairlead.session.v1.ArtifactsChangedB\x15\xf2\xd4\x18\x11artifacts.changedH\x00R\x10artifactsChanged\x12n\n" +
@@ -5012,7 +5325,7 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"(\n" +
 	"\vTurnWaiting\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\"\r\n" +
-	"\vTurnResumed\"\xc4\x02\n" +
+	"\vTurnResumed\"\xc5\x04\n" +
 	"\fTurnFinished\x124\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
 	"\x05error\x18\x02 \x01(\v2\x1e.fairlead.session.v1.TurnErrorR\x05error\x120\n" +
@@ -5021,10 +5334,18 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"final_text\x18\x05 \x01(\tR\tfinalText\x12\x1f\n" +
 	"\voutput_json\x18\x06 \x01(\tR\n" +
-	"outputJson\x12@\n" +
+	"outputJson\x12\x1f\n" +
+	"\vduration_ms\x18\a \x01(\x03R\n" +
+	"durationMs\x12\x14\n" +
+	"\x05model\x18\b \x01(\tR\x05model\x12\x1f\n" +
+	"\vtool_errors\x18\t \x01(\x05R\n" +
+	"toolErrors\x12@\n" +
 	"\vcall_result\x18\n" +
 	" \x01(\v2\x1f.fairlead.session.v1.ToolResultR\n" +
-	"callResult\"!\n" +
+	"callResult\x12A\n" +
+	"\x0esubagent_usage\x18\v \x01(\v2\x1a.fairlead.session.v1.UsageR\rsubagentUsage\x12#\n" +
+	"\rsession_turns\x18\f \x01(\x05R\fsessionTurns\x12?\n" +
+	"\rsession_usage\x18\r \x01(\v2\x1a.fairlead.session.v1.UsageR\fsessionUsage\"!\n" +
 	"\vTurnSteered\x12\x12\n" +
 	"\x04into\x18\x01 \x01(\tR\x04into\"=\n" +
 	"\vStepStarted\x12\x14\n" +
@@ -5175,7 +5496,22 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x11OperationFinished\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\x92\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"F\n" +
+	"\x10WorkspaceCreated\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x03R\n" +
+	"generation\"r\n" +
+	"\x10RepositoryCloned\x12\x1c\n" +
+	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
+	"\x06branch\x18\x03 \x01(\tR\x06branch\x12\x16\n" +
+	"\x06commit\x18\x04 \x01(\tR\x06commit\"\x84\x01\n" +
+	"\x10EnvironmentSetUp\x12 \n" +
+	"\venvironment\x18\x01 \x01(\tR\venvironment\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x05R\aversion\x12\x1a\n" +
+	"\bcommands\x18\x03 \x01(\x05R\bcommands\x12\x18\n" +
+	"\afailure\x18\x04 \x01(\tR\afailure\"\x92\x01\n" +
 	"\x10RepositoryPushed\x12\x1c\n" +
 	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12\x10\n" +
@@ -5269,7 +5605,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -5316,36 +5652,39 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*OperationStarted)(nil),          // 42: fairlead.session.v1.OperationStarted
 	(*OperationProgress)(nil),         // 43: fairlead.session.v1.OperationProgress
 	(*OperationFinished)(nil),         // 44: fairlead.session.v1.OperationFinished
-	(*RepositoryPushed)(nil),          // 45: fairlead.session.v1.RepositoryPushed
-	(*RepositoryPushFailed)(nil),      // 46: fairlead.session.v1.RepositoryPushFailed
-	(*WorkspaceMoved)(nil),            // 47: fairlead.session.v1.WorkspaceMoved
-	(*ArtifactsChanged)(nil),          // 48: fairlead.session.v1.ArtifactsChanged
-	(*SkillUsed)(nil),                 // 49: fairlead.session.v1.SkillUsed
-	(*Artifact)(nil),                  // 50: fairlead.session.v1.Artifact
-	(*Warning)(nil),                   // 51: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 52: fairlead.session.v1.ErrorOccurred
-	(*SubagentStarted)(nil),           // 53: fairlead.session.v1.SubagentStarted
-	(*SubagentEvent)(nil),             // 54: fairlead.session.v1.SubagentEvent
-	(*SubagentFinished)(nil),          // 55: fairlead.session.v1.SubagentFinished
-	(*timestamppb.Timestamp)(nil),     // 56: google.protobuf.Timestamp
-	(v1.McpServerState)(0),            // 57: fairlead.common.v1.McpServerState
-	(*v1.Content)(nil),                // 58: fairlead.common.v1.Content
-	(*ToolUse)(nil),                   // 59: fairlead.session.v1.ToolUse
-	(*TurnLimits)(nil),                // 60: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 61: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 62: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 63: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 64: fairlead.session.v1.Usage
-	(*ToolResult)(nil),                // 65: fairlead.session.v1.ToolResult
-	(ToolOutcome)(0),                  // 66: fairlead.session.v1.ToolOutcome
-	(v1.PermissionMode)(0),            // 67: fairlead.common.v1.PermissionMode
-	(v1.ApprovalScope)(0),             // 68: fairlead.common.v1.ApprovalScope
-	(*v1.Question)(nil),               // 69: fairlead.common.v1.Question
-	(v1.QuestionAction)(0),            // 70: fairlead.common.v1.QuestionAction
-	(*descriptorpb.FieldOptions)(nil), // 71: google.protobuf.FieldOptions
+	(*WorkspaceCreated)(nil),          // 45: fairlead.session.v1.WorkspaceCreated
+	(*RepositoryCloned)(nil),          // 46: fairlead.session.v1.RepositoryCloned
+	(*EnvironmentSetUp)(nil),          // 47: fairlead.session.v1.EnvironmentSetUp
+	(*RepositoryPushed)(nil),          // 48: fairlead.session.v1.RepositoryPushed
+	(*RepositoryPushFailed)(nil),      // 49: fairlead.session.v1.RepositoryPushFailed
+	(*WorkspaceMoved)(nil),            // 50: fairlead.session.v1.WorkspaceMoved
+	(*ArtifactsChanged)(nil),          // 51: fairlead.session.v1.ArtifactsChanged
+	(*SkillUsed)(nil),                 // 52: fairlead.session.v1.SkillUsed
+	(*Artifact)(nil),                  // 53: fairlead.session.v1.Artifact
+	(*Warning)(nil),                   // 54: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 55: fairlead.session.v1.ErrorOccurred
+	(*SubagentStarted)(nil),           // 56: fairlead.session.v1.SubagentStarted
+	(*SubagentEvent)(nil),             // 57: fairlead.session.v1.SubagentEvent
+	(*SubagentFinished)(nil),          // 58: fairlead.session.v1.SubagentFinished
+	(*timestamppb.Timestamp)(nil),     // 59: google.protobuf.Timestamp
+	(v1.McpServerState)(0),            // 60: fairlead.common.v1.McpServerState
+	(*v1.Content)(nil),                // 61: fairlead.common.v1.Content
+	(*ToolUse)(nil),                   // 62: fairlead.session.v1.ToolUse
+	(*TurnLimits)(nil),                // 63: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 64: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 65: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 66: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 67: fairlead.session.v1.Usage
+	(*ToolResult)(nil),                // 68: fairlead.session.v1.ToolResult
+	(ToolOutcome)(0),                  // 69: fairlead.session.v1.ToolOutcome
+	(v1.PermissionMode)(0),            // 70: fairlead.common.v1.PermissionMode
+	(v1.ApprovalScope)(0),             // 71: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),               // 72: fairlead.common.v1.Question
+	(v1.QuestionAction)(0),            // 73: fairlead.common.v1.QuestionAction
+	(*descriptorpb.FieldOptions)(nil), // 74: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	56, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	59, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	5,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	6,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	8,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
@@ -5381,59 +5720,64 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	43, // 33: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
 	44, // 34: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
 	31, // 35: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
-	47, // 36: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
-	45, // 37: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
-	46, // 38: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
-	48, // 39: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
-	4,  // 40: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
-	53, // 41: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
-	54, // 42: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
-	55, // 43: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
-	34, // 44: fairlead.session.v1.Event.permission_mode_changed:type_name -> fairlead.session.v1.PermissionModeChanged
-	49, // 45: fairlead.session.v1.Event.skill_used:type_name -> fairlead.session.v1.SkillUsed
-	7,  // 46: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	41, // 47: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	51, // 48: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	52, // 49: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	57, // 50: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
-	58, // 51: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	59, // 52: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
-	60, // 53: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	61, // 54: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	11, // 55: fairlead.session.v1.TurnStarted.flags:type_name -> fairlead.session.v1.FlagDecision
-	62, // 56: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	63, // 57: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	64, // 58: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	65, // 59: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
-	64, // 60: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 61: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	56, // 62: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	66, // 63: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	58, // 64: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 65: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	56, // 66: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
-	67, // 67: fairlead.session.v1.PermissionModeChanged.mode:type_name -> fairlead.common.v1.PermissionMode
-	67, // 68: fairlead.session.v1.PermissionModeChanged.before:type_name -> fairlead.common.v1.PermissionMode
-	68, // 69: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
-	67, // 70: fairlead.session.v1.ApprovalResolved.mode:type_name -> fairlead.common.v1.PermissionMode
-	69, // 71: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
-	56, // 72: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
-	70, // 73: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
-	39, // 74: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 75: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	56, // 76: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	50, // 77: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	56, // 78: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	3,  // 79: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
-	62, // 80: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
-	63, // 81: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
-	64, // 82: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
-	71, // 83: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	84, // [84:84] is the sub-list for method output_type
-	84, // [84:84] is the sub-list for method input_type
-	84, // [84:84] is the sub-list for extension type_name
-	83, // [83:84] is the sub-list for extension extendee
-	0,  // [0:83] is the sub-list for field type_name
+	50, // 36: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
+	45, // 37: fairlead.session.v1.Event.workspace_created:type_name -> fairlead.session.v1.WorkspaceCreated
+	46, // 38: fairlead.session.v1.Event.repository_cloned:type_name -> fairlead.session.v1.RepositoryCloned
+	47, // 39: fairlead.session.v1.Event.environment_set_up:type_name -> fairlead.session.v1.EnvironmentSetUp
+	48, // 40: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
+	49, // 41: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
+	51, // 42: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
+	4,  // 43: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
+	56, // 44: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
+	57, // 45: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
+	58, // 46: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
+	34, // 47: fairlead.session.v1.Event.permission_mode_changed:type_name -> fairlead.session.v1.PermissionModeChanged
+	52, // 48: fairlead.session.v1.Event.skill_used:type_name -> fairlead.session.v1.SkillUsed
+	7,  // 49: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	41, // 50: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	54, // 51: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	55, // 52: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	60, // 53: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
+	61, // 54: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	62, // 55: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
+	63, // 56: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	64, // 57: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	11, // 58: fairlead.session.v1.TurnStarted.flags:type_name -> fairlead.session.v1.FlagDecision
+	65, // 59: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	66, // 60: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	67, // 61: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	68, // 62: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
+	67, // 63: fairlead.session.v1.TurnFinished.subagent_usage:type_name -> fairlead.session.v1.Usage
+	67, // 64: fairlead.session.v1.TurnFinished.session_usage:type_name -> fairlead.session.v1.Usage
+	67, // 65: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 66: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	59, // 67: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	69, // 68: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	61, // 69: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 70: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	59, // 71: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	70, // 72: fairlead.session.v1.PermissionModeChanged.mode:type_name -> fairlead.common.v1.PermissionMode
+	70, // 73: fairlead.session.v1.PermissionModeChanged.before:type_name -> fairlead.common.v1.PermissionMode
+	71, // 74: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	70, // 75: fairlead.session.v1.ApprovalResolved.mode:type_name -> fairlead.common.v1.PermissionMode
+	72, // 76: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
+	59, // 77: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
+	73, // 78: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
+	39, // 79: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 80: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	59, // 81: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	53, // 82: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	59, // 83: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	3,  // 84: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
+	65, // 85: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
+	66, // 86: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
+	67, // 87: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
+	74, // 88: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	89, // [89:89] is the sub-list for method output_type
+	89, // [89:89] is the sub-list for method input_type
+	89, // [89:89] is the sub-list for extension type_name
+	88, // [88:89] is the sub-list for extension extendee
+	0,  // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -5481,6 +5825,9 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_OperationFinished)(nil),
 		(*Event_ToolCallNetwork)(nil),
 		(*Event_WorkspaceMoved)(nil),
+		(*Event_WorkspaceCreated)(nil),
+		(*Event_RepositoryCloned)(nil),
+		(*Event_EnvironmentSetUp)(nil),
 		(*Event_RepositoryPushed)(nil),
 		(*Event_RepositoryPushFailed)(nil),
 		(*Event_ArtifactsChanged)(nil),
@@ -5501,7 +5848,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   53,
+			NumMessages:   56,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

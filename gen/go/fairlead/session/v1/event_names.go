@@ -40,6 +40,9 @@ var EventNames = []string{
 	"operation.finished",
 	"tool_call.network",
 	"workspace.moved",
+	"workspace.created",
+	"repository.cloned",
+	"environment.set_up",
 	"repository.pushed",
 	"repository.push_failed",
 	"artifacts.changed",
@@ -131,6 +134,12 @@ func EventName(e *Event) string {
 		return "tool_call.network"
 	case *Event_WorkspaceMoved:
 		return "workspace.moved"
+	case *Event_WorkspaceCreated:
+		return "workspace.created"
+	case *Event_RepositoryCloned:
+		return "repository.cloned"
+	case *Event_EnvironmentSetUp:
+		return "environment.set_up"
 	case *Event_RepositoryPushed:
 		return "repository.pushed"
 	case *Event_RepositoryPushFailed:

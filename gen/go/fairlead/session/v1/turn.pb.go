@@ -157,6 +157,9 @@ type Turn struct {
 	// What the turn's subagents have used, and theirs. It is not part of `usage`, but of the
 	// budgets of the turn, of its session and of its user.
 	SubagentUsage *Usage `protobuf:"bytes,40,opt,name=subagent_usage,json=subagentUsage,proto3" json:"subagent_usage,omitempty"`
+	// The number of calls that failed or whose outcome is not known. Calls that a person or
+	// a rule refused do not count.
+	ToolErrors    int32 `protobuf:"varint,41,opt,name=tool_errors,json=toolErrors,proto3" json:"tool_errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,6 +355,13 @@ func (x *Turn) GetSubagentUsage() *Usage {
 	return nil
 }
 
+func (x *Turn) GetToolErrors() int32 {
+	if x != nil {
+		return x.ToolErrors
+	}
+	return 0
+}
+
 // TurnError says why a turn did not end COMPLETE.
 type TurnError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -506,7 +516,7 @@ var File_fairlead_session_v1_turn_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe0\a\n" +
+	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x81\b\n" +
 	"\x04Turn\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
@@ -536,7 +546,9 @@ const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\vcall_result\x18\x1f \x01(\v2\x1f.fairlead.session.v1.ToolResultR\n" +
 	"callResult\x12\x18\n" +
 	"\atrigger\x18\x14 \x01(\tR\atrigger\x12A\n" +
-	"\x0esubagent_usage\x18( \x01(\v2\x1a.fairlead.session.v1.UsageR\rsubagentUsage:D\xeaAA\n" +
+	"\x0esubagent_usage\x18( \x01(\v2\x1a.fairlead.session.v1.UsageR\rsubagentUsage\x12\x1f\n" +
+	"\vtool_errors\x18) \x01(\x05R\n" +
+	"toolErrors:D\xeaAA\n" +
 	"\x11fairlead.dev/Turn\x12\x1fsessions/{session}/turns/{turn}*\x05turns2\x04turn\"=\n" +
 	"\tTurnError\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +

@@ -38,12 +38,14 @@ class CloneRepositoryRequest(_message.Message):
     def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., url: _Optional[str] = ..., ref: _Optional[str] = ..., directory: _Optional[str] = ..., depth: _Optional[int] = ..., branch: _Optional[str] = ...) -> None: ...
 
 class CloneRepositoryResponse(_message.Message):
-    __slots__ = ("progress", "repository")
+    __slots__ = ("progress", "repository", "repeated")
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     REPOSITORY_FIELD_NUMBER: _ClassVar[int]
+    REPEATED_FIELD_NUMBER: _ClassVar[int]
     progress: CloneProgress
     repository: Repository
-    def __init__(self, progress: _Optional[_Union[CloneProgress, _Mapping]] = ..., repository: _Optional[_Union[Repository, _Mapping]] = ...) -> None: ...
+    repeated: bool
+    def __init__(self, progress: _Optional[_Union[CloneProgress, _Mapping]] = ..., repository: _Optional[_Union[Repository, _Mapping]] = ..., repeated: _Optional[bool] = ...) -> None: ...
 
 class CloneProgress(_message.Message):
     __slots__ = ("phase", "percent")

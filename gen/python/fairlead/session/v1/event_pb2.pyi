@@ -52,7 +52,7 @@ EVENT_NAME_FIELD_NUMBER: _ClassVar[int]
 event_name: _descriptor.FieldDescriptor
 
 class Event(_message.Message):
-    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "question_requested", "question_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "workspace_moved", "repository_pushed", "repository_push_failed", "artifacts_changed", "mcp_server_changed", "subagent_started", "subagent_event", "subagent_finished", "permission_mode_changed", "skill_used", "session_rewind_failed", "checkpoint_failed", "warning", "error")
+    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "question_requested", "question_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "workspace_moved", "workspace_created", "repository_cloned", "environment_set_up", "repository_pushed", "repository_push_failed", "artifacts_changed", "mcp_server_changed", "subagent_started", "subagent_event", "subagent_finished", "permission_mode_changed", "skill_used", "session_rewind_failed", "checkpoint_failed", "warning", "error")
     FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +94,9 @@ class Event(_message.Message):
     OPERATION_FINISHED_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALL_NETWORK_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_MOVED_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_CREATED_FIELD_NUMBER: _ClassVar[int]
+    REPOSITORY_CLONED_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_SET_UP_FIELD_NUMBER: _ClassVar[int]
     REPOSITORY_PUSHED_FIELD_NUMBER: _ClassVar[int]
     REPOSITORY_PUSH_FAILED_FIELD_NUMBER: _ClassVar[int]
     ARTIFACTS_CHANGED_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +151,9 @@ class Event(_message.Message):
     operation_finished: OperationFinished
     tool_call_network: ToolCallNetwork
     workspace_moved: WorkspaceMoved
+    workspace_created: WorkspaceCreated
+    repository_cloned: RepositoryCloned
+    environment_set_up: EnvironmentSetUp
     repository_pushed: RepositoryPushed
     repository_push_failed: RepositoryPushFailed
     artifacts_changed: ArtifactsChanged
@@ -161,7 +167,7 @@ class Event(_message.Message):
     checkpoint_failed: CheckpointFailed
     warning: Warning
     error: ErrorOccurred
-    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., question_requested: _Optional[_Union[QuestionRequested, _Mapping]] = ..., question_resolved: _Optional[_Union[QuestionResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., workspace_moved: _Optional[_Union[WorkspaceMoved, _Mapping]] = ..., repository_pushed: _Optional[_Union[RepositoryPushed, _Mapping]] = ..., repository_push_failed: _Optional[_Union[RepositoryPushFailed, _Mapping]] = ..., artifacts_changed: _Optional[_Union[ArtifactsChanged, _Mapping]] = ..., mcp_server_changed: _Optional[_Union[McpServerChanged, _Mapping]] = ..., subagent_started: _Optional[_Union[SubagentStarted, _Mapping]] = ..., subagent_event: _Optional[_Union[SubagentEvent, _Mapping]] = ..., subagent_finished: _Optional[_Union[SubagentFinished, _Mapping]] = ..., permission_mode_changed: _Optional[_Union[PermissionModeChanged, _Mapping]] = ..., skill_used: _Optional[_Union[SkillUsed, _Mapping]] = ..., session_rewind_failed: _Optional[_Union[SessionRewindFailed, _Mapping]] = ..., checkpoint_failed: _Optional[_Union[CheckpointFailed, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
+    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., question_requested: _Optional[_Union[QuestionRequested, _Mapping]] = ..., question_resolved: _Optional[_Union[QuestionResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., workspace_moved: _Optional[_Union[WorkspaceMoved, _Mapping]] = ..., workspace_created: _Optional[_Union[WorkspaceCreated, _Mapping]] = ..., repository_cloned: _Optional[_Union[RepositoryCloned, _Mapping]] = ..., environment_set_up: _Optional[_Union[EnvironmentSetUp, _Mapping]] = ..., repository_pushed: _Optional[_Union[RepositoryPushed, _Mapping]] = ..., repository_push_failed: _Optional[_Union[RepositoryPushFailed, _Mapping]] = ..., artifacts_changed: _Optional[_Union[ArtifactsChanged, _Mapping]] = ..., mcp_server_changed: _Optional[_Union[McpServerChanged, _Mapping]] = ..., subagent_started: _Optional[_Union[SubagentStarted, _Mapping]] = ..., subagent_event: _Optional[_Union[SubagentEvent, _Mapping]] = ..., subagent_finished: _Optional[_Union[SubagentFinished, _Mapping]] = ..., permission_mode_changed: _Optional[_Union[PermissionModeChanged, _Mapping]] = ..., skill_used: _Optional[_Union[SkillUsed, _Mapping]] = ..., session_rewind_failed: _Optional[_Union[SessionRewindFailed, _Mapping]] = ..., checkpoint_failed: _Optional[_Union[CheckpointFailed, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
 
 class McpServerChanged(_message.Message):
     __slots__ = ("server", "state", "message", "tools")
@@ -282,22 +288,34 @@ class TurnResumed(_message.Message):
     def __init__(self) -> None: ...
 
 class TurnFinished(_message.Message):
-    __slots__ = ("state", "error", "usage", "steps", "final_text", "output_json", "call_result")
+    __slots__ = ("state", "error", "usage", "steps", "final_text", "output_json", "duration_ms", "model", "tool_errors", "call_result", "subagent_usage", "session_turns", "session_usage")
     STATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     FINAL_TEXT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TOOL_ERRORS_FIELD_NUMBER: _ClassVar[int]
     CALL_RESULT_FIELD_NUMBER: _ClassVar[int]
+    SUBAGENT_USAGE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_TURNS_FIELD_NUMBER: _ClassVar[int]
+    SESSION_USAGE_FIELD_NUMBER: _ClassVar[int]
     state: _turn_pb2.TurnState
     error: _turn_pb2.TurnError
     usage: _session_pb2.Usage
     steps: int
     final_text: str
     output_json: str
+    duration_ms: int
+    model: str
+    tool_errors: int
     call_result: _message_pb2.ToolResult
-    def __init__(self, state: _Optional[_Union[_turn_pb2.TurnState, str]] = ..., error: _Optional[_Union[_turn_pb2.TurnError, _Mapping]] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., steps: _Optional[int] = ..., final_text: _Optional[str] = ..., output_json: _Optional[str] = ..., call_result: _Optional[_Union[_message_pb2.ToolResult, _Mapping]] = ...) -> None: ...
+    subagent_usage: _session_pb2.Usage
+    session_turns: int
+    session_usage: _session_pb2.Usage
+    def __init__(self, state: _Optional[_Union[_turn_pb2.TurnState, str]] = ..., error: _Optional[_Union[_turn_pb2.TurnError, _Mapping]] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., steps: _Optional[int] = ..., final_text: _Optional[str] = ..., output_json: _Optional[str] = ..., duration_ms: _Optional[int] = ..., model: _Optional[str] = ..., tool_errors: _Optional[int] = ..., call_result: _Optional[_Union[_message_pb2.ToolResult, _Mapping]] = ..., subagent_usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., session_turns: _Optional[int] = ..., session_usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ...) -> None: ...
 
 class TurnSteered(_message.Message):
     __slots__ = ("into",)
@@ -628,6 +646,38 @@ class OperationFinished(_message.Message):
     state: str
     message: str
     def __init__(self, operation: _Optional[str] = ..., state: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class WorkspaceCreated(_message.Message):
+    __slots__ = ("node", "generation")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    generation: int
+    def __init__(self, node: _Optional[str] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class RepositoryCloned(_message.Message):
+    __slots__ = ("directory", "url", "branch", "commit")
+    DIRECTORY_FIELD_NUMBER: _ClassVar[int]
+    URL_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    directory: str
+    url: str
+    branch: str
+    commit: str
+    def __init__(self, directory: _Optional[str] = ..., url: _Optional[str] = ..., branch: _Optional[str] = ..., commit: _Optional[str] = ...) -> None: ...
+
+class EnvironmentSetUp(_message.Message):
+    __slots__ = ("environment", "version", "commands", "failure")
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COMMANDS_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    environment: str
+    version: int
+    commands: int
+    failure: str
+    def __init__(self, environment: _Optional[str] = ..., version: _Optional[int] = ..., commands: _Optional[int] = ..., failure: _Optional[str] = ...) -> None: ...
 
 class RepositoryPushed(_message.Message):
     __slots__ = ("directory", "url", "ref", "old_commit", "new_commit")

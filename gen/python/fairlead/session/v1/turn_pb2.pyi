@@ -34,7 +34,7 @@ TURN_STATE_FAILED: TurnState
 TURN_STATE_INTERRUPTED: TurnState
 
 class Turn(_message.Message):
-    __slots__ = ("name", "state", "error", "limits", "create_time", "start_time", "end_time", "steps", "usage", "final_text", "trace_id", "after_seq", "model", "steered_into", "output_json", "schedule", "user", "head", "shortened", "call", "call_result", "trigger", "subagent_usage")
+    __slots__ = ("name", "state", "error", "limits", "create_time", "start_time", "end_time", "steps", "usage", "final_text", "trace_id", "after_seq", "model", "steered_into", "output_json", "schedule", "user", "head", "shortened", "call", "call_result", "trigger", "subagent_usage", "tool_errors")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class Turn(_message.Message):
     CALL_RESULT_FIELD_NUMBER: _ClassVar[int]
     TRIGGER_FIELD_NUMBER: _ClassVar[int]
     SUBAGENT_USAGE_FIELD_NUMBER: _ClassVar[int]
+    TOOL_ERRORS_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: TurnState
     error: TurnError
@@ -81,7 +82,8 @@ class Turn(_message.Message):
     call_result: _message_pb2.ToolResult
     trigger: str
     subagent_usage: _session_pb2.Usage
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TurnState, str]] = ..., error: _Optional[_Union[TurnError, _Mapping]] = ..., limits: _Optional[_Union[TurnLimits, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., steps: _Optional[int] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., final_text: _Optional[str] = ..., trace_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., model: _Optional[str] = ..., steered_into: _Optional[str] = ..., output_json: _Optional[str] = ..., schedule: _Optional[str] = ..., user: _Optional[str] = ..., head: _Optional[str] = ..., shortened: _Optional[bool] = ..., call: _Optional[_Union[_message_pb2.ToolUse, _Mapping]] = ..., call_result: _Optional[_Union[_message_pb2.ToolResult, _Mapping]] = ..., trigger: _Optional[str] = ..., subagent_usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ...) -> None: ...
+    tool_errors: int
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TurnState, str]] = ..., error: _Optional[_Union[TurnError, _Mapping]] = ..., limits: _Optional[_Union[TurnLimits, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., steps: _Optional[int] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., final_text: _Optional[str] = ..., trace_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., model: _Optional[str] = ..., steered_into: _Optional[str] = ..., output_json: _Optional[str] = ..., schedule: _Optional[str] = ..., user: _Optional[str] = ..., head: _Optional[str] = ..., shortened: _Optional[bool] = ..., call: _Optional[_Union[_message_pb2.ToolUse, _Mapping]] = ..., call_result: _Optional[_Union[_message_pb2.ToolResult, _Mapping]] = ..., trigger: _Optional[str] = ..., subagent_usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., tool_errors: _Optional[int] = ...) -> None: ...
 
 class TurnError(_message.Message):
     __slots__ = ("reason", "message")

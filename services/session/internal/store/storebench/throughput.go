@@ -84,7 +84,7 @@ func produce(ctx context.Context, c *eventlog.Committer, leases []store.Lease, o
 	var producers sync.WaitGroup
 	for i, l := range leases {
 		producers.Go(func() {
-			log := c.Open(l, 1)
+			log := c.Open(l, &sessionv1.Session{LastSeq: 1})
 			turn := "sessions/" + l.Session + "/turns/t"
 			for n := int32(0); errs[i] == nil && time.Now().Before(until); n++ {
 				block := int32(0)

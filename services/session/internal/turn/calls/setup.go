@@ -34,8 +34,10 @@ func (c *Calls) Setup(sc state.Scope, m *sessionv1.Message) (notes string, err e
 	if c.setUp || sc.Spec.Pinned == nil || len(sc.Spec.Pinned.Setup) == 0 || sc.Proto.ForkedFrom != "" {
 		return "", nil
 	}
+	news := false // the last command ran now
 	for i, command := range sc.Spec.Pinned.Setup {
 		failure, fresh, err := c.setupOne(sc, i, command)
+		news = fresh
 		if err != nil || sc.Ended() {
 			return "", err
 		}
@@ -47,10 +49,19 @@ func (c *Calls) Setup(sc state.Scope, m *sessionv1.Message) (notes string, err e
 			return "", nil // it failed in an earlier turn, which was told
 		}
 		text := fmt.Sprintf("The setup of the environment failed at command %d (%s), and the commands after it did not run: %s", i+1, firstLine(command), failure)
-		return text, sc.Append(store.Write{Events: []*sessionv1.Event{sc.StepEvent(state.Warning(setupFailed, text))}})
+		return text, sc.Append(store.Write{Events: []*sessionv1.Event{setUpEvent(sc, i, failure), sc.StepEvent(state.Warning(setupFailed, text))}})
 	}
-	c.setUp = true
-	return "", nil
+	if c.setUp = true; !news {
+		return "", nil
+	}
+	return "", sc.Append(store.Write{Events: []*sessionv1.Event{setUpEvent(sc, len(sc.Spec.Pinned.Setup), "")}})
+}
+
+// setUpEvent returns the event of a setup in which so many commands succeeded.
+func setUpEvent(sc state.Scope, commands int, failure string) *sessionv1.Event {
+	return sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_EnvironmentSetUp{EnvironmentSetUp: &sessionv1.EnvironmentSetUp{
+		Environment: sc.Proto.Environment, Version: sc.Spec.Pinned.Version, Commands: int32(commands), Failure: failure,
+	}}})
 }
 
 // setupOne runs a command, unless it has run. It returns how it failed, and whether it was begun now.

@@ -29,12 +29,15 @@ func (l *Turns) Finish(sc state.Scope, write store.Write, s sessionv1.TurnState,
 			return err
 		}
 	}
+	write.Events = append(write.Events, l.Workspace.News(sc)...)
 	queue, urgent := t.TakeQueue()
 	t.ClearStep()
 	if artifacts != nil {
 		write.Events = append(write.Events, sc.Event(0, artifacts))
 	}
-	write.Events = append(write.Events, sc.Event(0, &sessionv1.Event{Body: FinishedBody(t.Proto)}))
+	body := FinishedBody(t.Proto)
+	body.TurnFinished.DurationMs = t.Run.WallUsed.Milliseconds()
+	write.Events = append(write.Events, sc.Event(0, &sessionv1.Event{Body: body}))
 	if !t.Undo && !sc.IsSubagent() {
 		l.Workspace.Place.ExportAfter(sc, &write, t)
 	}
@@ -106,9 +109,10 @@ func finalText(sc state.Scope) string {
 	return sc.Active.Summary
 }
 
-// FinishedBody returns the event of a turn's end.
+// FinishedBody returns the event of a turn's end. The log adds the session's totals.
 func FinishedBody(t *sessionv1.Turn) *sessionv1.Event_TurnFinished {
 	return &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{
 		State: t.State, Error: t.Error, Usage: t.Usage, Steps: t.Steps, FinalText: t.FinalText, OutputJson: t.OutputJson, CallResult: t.CallResult,
+		Model: t.Model, ToolErrors: t.ToolErrors, SubagentUsage: t.SubagentUsage,
 	}}
 }

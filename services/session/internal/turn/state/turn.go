@@ -164,6 +164,11 @@ func Accept(r *sessionv1.CreateTurnRequest, user string, writesAgents bool, trac
 	return json.Marshal(Run{Origin: Origin{Request: request, User: user, WritesAgents: writesAgents, Trace: trace}})
 }
 
+// failures are the outcomes of calls that failed by themselves: no person and no rule decided it.
+var failures = []sessionv1.ToolOutcome{
+	sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
+}
+
 // Turn is a turn in memory. Its holder changes it, and writes Row.
 type Turn struct {
 	ID      string
@@ -301,11 +306,14 @@ func (t *Turn) ClearStep() {
 	clear(t.Run.Answers)
 }
 
-// SetResult stores a call's result.
+// SetResult stores a call's result. A call that failed counts once.
 func (t *Turn) SetResult(callID string, r *sessionv1.ToolResult) error {
 	b, err := proto.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("marshal the result of call %s: %w", callID, err)
+	}
+	if !t.HasResult(callID) && slices.Contains(failures, r.Outcome) {
+		t.Proto.ToolErrors++
 	}
 	t.Run.Results[callID] = b
 	return nil

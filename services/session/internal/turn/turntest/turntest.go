@@ -157,7 +157,7 @@ func New(t *testing.T, spec agent.Spec) *Fixture {
 	})
 	lease := store.Lease{Key: store.Key{Tenant: "acme", Session: "s"}, Epoch: 3}
 	s := &state.Session{
-		Lease: lease, Store: st, Log: committer.Open(lease, 10), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Lease: lease, Store: st, Log: committer.Open(lease, &sessionv1.Session{LastSeq: 10}), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Proto: &sessionv1.Session{Name: "sessions/s"}, Spec: spec, PeerPatience: time.Minute,
 		Resolve: func(string) (state.Resolved, error) { return Model(nil), nil },
 	}

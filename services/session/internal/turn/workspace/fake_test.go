@@ -112,7 +112,7 @@ func (f *fakeSandbox) ImportSnapshots(_ context.Context, call *commonv1.CallRef,
 	return &sandboxv1.Snapshot{Id: id}, nil
 }
 
-func (f *fakeSandbox) CloneRepository(_ context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.Repository, error) {
+func (f *fakeSandbox) CloneRepository(_ context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.CloneRepositoryResponse, error) {
 	return nil, f.request("clone", r.Call)
 }
 

@@ -25,8 +25,9 @@ type maker struct {
 	sandbox Sandbox
 	skills  *skill.Library
 	missing atomic.Pointer[skill.Missing] // of the newest making, until a turn warns of it
-	told    map[string]bool               // deleted skills and missing mounts of which it has warned
-	lost    atomic.Int64                  // the generation of a place whose node has lost the workspace
+	news    *news
+	told    map[string]bool // deleted skills and missing mounts of which it has warned
+	lost    atomic.Int64    // the generation of a place whose node has lost the workspace
 }
 
 // forCommands makes the workspace for commands, with the variables of the acting user. warn may
@@ -57,14 +58,19 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 		if err := add(r); err != nil {
 			return err
 		}
-		missing, err := m.skills.Ensure(sc, m.sandbox, sc.Lease.Tenant, sc.Spec.PinnedSkills, r)
+		made, err := m.skills.Ensure(sc, m.sandbox, sc.Lease.Tenant, sc.Spec.PinnedSkills, r)
 		if r.MustExist && errors.Is(err, remote.ErrNoWorkspace) {
 			m.lost.Store(ref.WorkspaceGeneration)
 		}
 		if err != nil {
 			return err
 		}
-		m.missing.Store(&missing)
+		m.missing.Store(&made.Missing)
+		if made.Created {
+			m.news.add(&sessionv1.Event{Body: &sessionv1.Event_WorkspaceCreated{WorkspaceCreated: &sessionv1.WorkspaceCreated{
+				Node: ref.Node, Generation: ref.WorkspaceGeneration,
+			}}})
+		}
 		return nil
 	})
 	if err != nil {
@@ -73,26 +79,26 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 	return m.recordMade(sc, ref.WorkspaceGeneration)
 }
 
-// warn warns, once in a worker's time with the session, of skills that were deleted since the session began, and of
-// optional mounts that do not exist for the acting user. A workspace is also made in the background and between turns,
-// so only the worker calls it, in a turn.
-func (m *maker) warn(sc state.Scope) error {
+// tell says how the workspace was made. It warns, once in a worker's time with the session, of skills that were deleted
+// since the session began, and of optional mounts that do not exist for the acting user. A workspace is also made in the
+// background and between turns, so only the worker calls it, in a turn.
+func (m *maker) tell(sc state.Scope) error {
+	events := m.news.take(sc, sc.Active.Step())
 	missing := m.missing.Swap(nil)
 	if missing == nil {
-		return nil
+		missing = &skill.Missing{}
 	}
-	var events []*sessionv1.Event
-	tell := func(what string, e *sessionv1.Event) {
+	once := func(what string, e *sessionv1.Event) {
 		if !m.told[what] {
 			m.told[what] = true
 			events = append(events, sc.StepEvent(e))
 		}
 	}
 	for _, s := range missing.Skills {
-		tell(s.Label(), state.SkillDeleted(s))
+		once(s.Label(), state.SkillDeleted(s))
 	}
 	for _, name := range missing.Mounts {
-		tell("mount "+name, state.MountMissing(name))
+		once("mount "+name, state.MountMissing(name))
 	}
 	if len(events) == 0 {
 		return nil

@@ -27,7 +27,7 @@ type Sandbox interface {
 
 	ListFiles(ctx context.Context, p remote.Place, r *sandboxv1.ListFilesRequest) (*sandboxv1.ListFilesResponse, error)
 
-	CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.Repository, error)
+	CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.CloneRepositoryResponse, error)
 	ListRepositories(ctx context.Context, p remote.Place) ([]*sandboxv1.Repository, error)
 	CreateBranch(ctx context.Context, call *commonv1.CallRef, directory, branch string) error
 }

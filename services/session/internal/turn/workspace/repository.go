@@ -31,6 +31,7 @@ type repositoryFailure struct{ reason, text string }
 // Repositories clones a session's repositories into its workspace, and has them pushed.
 type Repositories struct {
 	sandbox Sandbox
+	news    *news
 	branch  string // the pattern of sessions' own branches
 }
 
@@ -75,8 +76,14 @@ func (x *Repositories) cloneOne(sc state.Scope, r agent.Repository) error {
 	if r.OwnBranch() {
 		ask.Branch = SessionBranch(x.branch, sc.Lease.Session)
 	}
-	_, err := x.sandbox.CloneRepository(sc, ask)
-	return err
+	made, err := x.sandbox.CloneRepository(sc, ask)
+	if err != nil || made.GetRepeated() {
+		return err
+	}
+	x.news.add(&sessionv1.Event{Body: &sessionv1.Event_RepositoryCloned{RepositoryCloned: &sessionv1.RepositoryCloned{
+		Directory: r.Name(), Url: r.URL, Branch: made.GetRepository().GetBranch(), Commit: made.GetRepository().GetCommit(),
+	}}})
+	return nil
 }
 
 // ownBranch creates the session's branch, from the current commit, in a repository that the

@@ -47,13 +47,13 @@ type Workspace struct {
 
 // New returns the workspace of a session that has just been loaded.
 func New(c Config, tools *toolset.Toolset, endCalls EndCalls) *Workspace {
-	m := &maker{nodes: c.Nodes, sandbox: c.Sandbox, skills: c.Skills, told: map[string]bool{}}
+	m := &maker{nodes: c.Nodes, sandbox: c.Sandbox, skills: c.Skills, told: map[string]bool{}, news: &news{}}
 	copies := &copies{sandbox: c.Sandbox, maker: m}
 	p := &Mover{nodes: c.Nodes, sandbox: c.Sandbox, export: c.Export, tools: tools, maker: m, copies: copies, endCalls: endCalls}
 	return &Workspace{
 		Place:        p,
 		Checkpoints:  &Checkpoints{CheckpointConfig: c.Checkpoints, sandbox: c.Sandbox, place: p, tools: tools},
-		Repositories: &Repositories{sandbox: c.Sandbox, branch: c.Branch},
+		Repositories: &Repositories{sandbox: c.Sandbox, news: m.news, branch: c.Branch},
 		tools:        tools,
 		maker:        m,
 	}
@@ -154,7 +154,7 @@ func (w *Workspace) await(sc state.Scope) error {
 	}
 }
 
-// Await waits for the workspace before the calls of a step. It warns of repositories that are not
+// Await waits for the workspace before the calls of a step. It tells how the workspace was made and warns of repositories that are not
 // as configured, once in a turn, and returns the same as notes for the model.
 func (w *Workspace) Await(sc state.Scope) (notes string, out state.Outcome, err error) {
 	err = w.await(sc)
@@ -165,7 +165,7 @@ func (w *Workspace) Await(sc state.Scope) (notes string, out state.Outcome, err 
 		return "", state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace could not be made: "+state.Explain(err)+" "+advice(err)), nil
 	}
-	if err := w.maker.warn(sc); err != nil {
+	if err := w.maker.tell(sc); err != nil {
 		return "", state.Outcome{}, err
 	}
 	failed := w.prepared.failed
