@@ -112,6 +112,14 @@ func (f *fake) CreateCheckpoint(ctx context.Context, r *sessionv1.CreateCheckpoi
 	return &sessionv1.CreateCheckpointResponse{Checkpoint: &sessionv1.Checkpoint{Name: r.GetParent() + "/checkpoints/c1", Description: r.GetCheckpoint().GetDescription()}}, f.note(ctx, r)
 }
 
+func (f *fake) CreateFeedback(ctx context.Context, r *sessionv1.CreateFeedbackRequest) (*sessionv1.CreateFeedbackResponse, error) {
+	return &sessionv1.CreateFeedbackResponse{Feedback: &sessionv1.Feedback{Name: r.GetParent() + "/feedback/f1", Turn: r.GetFeedback().GetTurn()}}, f.note(ctx, r)
+}
+
+func (f *fake) ListFeedback(ctx context.Context, r *sessionv1.ListFeedbackRequest) (*sessionv1.ListFeedbackResponse, error) {
+	return &sessionv1.ListFeedbackResponse{}, f.note(ctx, r)
+}
+
 func (f *fake) GetCheckpoint(ctx context.Context, r *sessionv1.GetCheckpointRequest) (*sessionv1.GetCheckpointResponse, error) {
 	return &sessionv1.GetCheckpointResponse{Checkpoint: &sessionv1.Checkpoint{Name: r.GetName()}}, f.note(ctx, r)
 }

@@ -200,6 +200,15 @@ func TestRequestsReachTheirRPC(t *testing.T) {
 			`{"name":"sessions/s1/checkpoints/c1","description":"d"}`,
 		},
 		{
+			"an answer is judged", request{"POST", "/v1/sessions/s1/feedback", `{"turn":"sessions/s1/turns/t1","value":"FEEDBACK_VALUE_POSITIVE"}`, key},
+			&sessionv1.CreateFeedbackRequest{Parent: "sessions/s1", Feedback: &sessionv1.Feedback{Turn: "sessions/s1/turns/t1", Value: sessionv1.FeedbackValue_FEEDBACK_VALUE_POSITIVE}, RequestId: "k1"},
+			`{"name":"sessions/s1/feedback/f1","turn":"sessions/s1/turns/t1"}`,
+		},
+		{
+			"feedback is listed", request{"GET", "/v1/sessions/s1/feedback?pageSize=2", "", nil},
+			&sessionv1.ListFeedbackRequest{Parent: "sessions/s1", PageSize: 2}, `{}`,
+		},
+		{
 			"a checkpoint is read", request{"GET", "/v1/sessions/s1/checkpoints/c1", "", nil},
 			&sessionv1.GetCheckpointRequest{Name: "sessions/s1/checkpoints/c1"}, `{"name":"sessions/s1/checkpoints/c1"}`,
 		},

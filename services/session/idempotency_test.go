@@ -84,6 +84,14 @@ var mutations = map[string]repeated{
 		return &sessionv1.SubmitToolResultRequest{Parent: s, CallId: waits.CallIds[0], RequestId: "r"},
 			&sessionv1.SubmitToolResultRequest{Parent: s, CallId: waits.CallIds[0], IsError: true, RequestId: "r"}
 	},
+	"FeedbackService.CreateFeedback": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		s := f.session(ctx, t)
+		turn := f.turn(ctx, t, s, "hello")[0].Turn
+		r := &sessionv1.CreateFeedbackRequest{Parent: s, Feedback: &sessionv1.Feedback{Turn: turn, Value: sessionv1.FeedbackValue_FEEDBACK_VALUE_POSITIVE}, RequestId: "r"}
+		other := proto.CloneOf(r)
+		other.Feedback.Value = sessionv1.FeedbackValue_FEEDBACK_VALUE_NEGATIVE
+		return r, other
+	},
 	"CheckpointService.CreateCheckpoint": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		s := f.session(ctx, t)
 		return &sessionv1.CreateCheckpointRequest{Parent: s, RequestId: "r"},
@@ -442,6 +450,8 @@ func nameOf(m proto.Message) string {
 		return r.File.Name
 	case *sessionv1.MoveSessionFileResponse:
 		return r.File.Path
+	case *sessionv1.CreateFeedbackResponse:
+		return r.Feedback.Name
 	case *sessionv1.CreateCheckpointResponse:
 		return r.Checkpoint.Name
 	case *sessionv1.CreateTurnResponse:

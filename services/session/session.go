@@ -283,6 +283,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
 	sessionv1.RegisterTriggerServiceServer(r, s.server.TriggerService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
+	sessionv1.RegisterFeedbackServiceServer(r, s.server.FeedbackService())
 	sessionv1.RegisterUserServiceServer(r, s.server.UserService())
 	sessionv1.RegisterMcpServiceServer(r, s.server.MCPService())
 	sessionv1.RegisterEnvironmentServiceServer(r, s.server.EnvironmentService())

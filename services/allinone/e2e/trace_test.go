@@ -81,6 +81,11 @@ func TestATurnIsOneTraceAcrossFourProcesses(t *testing.T) {
 	session := s.session(t, "coder")
 	frames := s.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", `{"text":"work"}`, nil, "traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
 	last(t, frames, "COMPLETE")
+	turn := last(t, frames, "COMPLETE").field("turn")
+	judged := s.call(t, http.MethodPost, "/v1/"+session+"/feedback", `{"turn":"`+turn+`","value":"FEEDBACK_VALUE_NEGATIVE","comment":"add.sh is wrong"}`)
+	if judged.code != http.StatusOK || !strings.Contains(judged.body, `"traceId":"`+trace+`"`) {
+		t.Errorf("the judgement is %d %s", judged.code, judged.body)
+	}
 	s.stop(t) // flushes
 	spans := r.of(trace, 4)
 	checkTree(t, spans)
@@ -93,6 +98,7 @@ func TestATurnIsOneTraceAcrossFourProcesses(t *testing.T) {
 		{"session", "tool_call Bash", "turn.run"},
 		{"tools", "execute_tool Bash", "tool_call Bash"},
 		{"sandbox", "exec", "execute_tool Bash"},
+		{"session", "turn.feedback", "fairlead.session.v1.SessionService/RunTurn"},
 	} {
 		found := false
 		for _, s := range spans {
@@ -110,6 +116,9 @@ func TestATurnIsOneTraceAcrossFourProcesses(t *testing.T) {
 	for _, s := range spans {
 		if strings.HasPrefix(s.Name, "chat ") && s.attribute("gen_ai.operation.name") == "" {
 			t.Errorf("%s has no GenAI attributes", s.Name)
+		}
+		if s.Name == "turn.feedback" && (len(s.Events) != 1 || s.Events[0].Name != "gen_ai.evaluation.result" || s.Events[0].Attributes[1].Value.GetStringValue() != "negative") {
+			t.Errorf("the judgement is told as %v", s.Events)
 		}
 		for _, a := range s.Attributes {
 			if strings.Contains(a.Value.GetStringValue(), "add.sh") {

@@ -40,6 +40,7 @@ type backend struct {
 	webhooks  sessionv1.WebhookServiceClient
 	triggers  sessionv1.TriggerServiceClient
 	points    sessionv1.CheckpointServiceClient
+	feedback  sessionv1.FeedbackServiceClient
 	users     sessionv1.UserServiceClient
 	mcp       sessionv1.McpServiceClient
 	skills    sessionv1.SkillServiceClient
@@ -66,7 +67,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
 		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn), triggers: sessionv1.NewTriggerServiceClient(conn),
-		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn), skills: sessionv1.NewSkillServiceClient(conn),
+		points: sessionv1.NewCheckpointServiceClient(conn), feedback: sessionv1.NewFeedbackServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn), skills: sessionv1.NewSkillServiceClient(conn),
 		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
 		configured: configured{agents: sessionv1.NewAgentServiceClient(conn), places: sessionv1.NewEnvironmentServiceClient(conn), models: sessionv1.NewModelServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn)},
 		tools:      sessionv1.NewSessionToolServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),

@@ -75,6 +75,7 @@ var further = map[string]string{
 	"IdentityService.UpdateUser":            `{"title":"x"}`,
 	"IdentityService.CreateUser":            `{"userId":"newcomer"}`,
 	"IdentityService.CreateTenant":          `{"tenantId":"newcomer"}`,
+	"FeedbackService.CreateFeedback":        `{"feedback":{"value":"FEEDBACK_VALUE_POSITIVE","step":0}}`,
 	"RepositoryService.AddRepository":       `{"repositoryId":"other"}`,
 	"SessionService.SubmitToolResult":       `{"content":[{"text":{"text":"12"}}]}`,
 	"SessionFileService.WriteSessionFile":   `{"start":{"path":"a.md"}}`,

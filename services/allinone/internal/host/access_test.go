@@ -29,6 +29,7 @@ var checked = map[string]string{
 	"/fairlead.session.v1.SessionService/Converse interrupt.turn":            "the handler refuses one of another session",
 	"/fairlead.session.v1.SessionService/Converse answer_question.parent":    "the handler refuses another session than the open one",
 	"/fairlead.session.v1.WebhookService/CreateWebhook webhook.session":      "it is for operators, who see every session",
+	"/fairlead.session.v1.FeedbackService/CreateFeedback feedback.turn":      "the handler refuses one of another session",
 	"/fairlead.session.v1.CheckpointService/RewindSession checkpoint":        "the handler refuses one of another session",
 	"/fairlead.session.v1.CheckpointService/RewindSession before_turn":       "the handler refuses one of another session",
 	"/fairlead.session.v1.SessionService/ForkSession turn":                   "the handler refuses one of another session",

@@ -60,7 +60,7 @@ func summary(e *sessionv1.Event) string {
 	}
 }
 
-// setupSummary returns the summary of what was set up.
+// setupSummary returns the summary of what was set up, and of a judgement.
 func setupSummary(e *sessionv1.Event) string {
 	switch b := e.GetBody().(type) {
 	case *sessionv1.Event_WorkspaceCreated:
@@ -71,6 +71,9 @@ func setupSummary(e *sessionv1.Event) string {
 	case *sessionv1.Event_EnvironmentSetUp:
 		s := b.EnvironmentSetUp
 		return strings.TrimSpace(fmt.Sprintf("%s: %s %s", s.GetEnvironment(), plural(int64(s.GetCommands()), "command"), s.GetFailure()))
+	case *sessionv1.Event_FeedbackGiven:
+		f := b.FeedbackGiven.GetFeedback()
+		return strings.TrimSpace(strings.ToLower(strings.TrimPrefix(f.GetValue().String(), "FEEDBACK_VALUE_")) + " " + f.GetComment())
 	case *sessionv1.Event_McpServerChanged:
 		m := b.McpServerChanged
 		return strings.TrimSpace(m.GetServer() + " " + strings.TrimPrefix(m.GetState().String(), "MCP_SERVER_STATE_") + " " + m.GetMessage())

@@ -29,6 +29,8 @@ type Server struct {
 	agents     sessionv1.AgentServiceClient
 	servers    sessionv1.McpServiceClient
 	operations toolsv1.OperationServiceClient
+	// feedbacks keeps what people think of answers.
+	feedbacks sessionv1.FeedbackServiceClient
 }
 
 var _ wire.Handler = (*Server)(nil)
@@ -37,7 +39,7 @@ var _ wire.Handler = (*Server)(nil)
 func New(shared *wire.Server, session, tools grpc.ClientConnInterface) *Server {
 	return &Server{
 		Server: shared, agents: sessionv1.NewAgentServiceClient(session), servers: sessionv1.NewMcpServiceClient(session),
-		operations: toolsv1.NewOperationServiceClient(tools),
+		operations: toolsv1.NewOperationServiceClient(tools), feedbacks: sessionv1.NewFeedbackServiceClient(session),
 	}
 }
 

@@ -34,6 +34,7 @@ var sides = map[string]side{
 	"tasks/stop":   {http.MethodPost, (*Server).stopTask},
 	"model":        {http.MethodPost, (*Server).model},
 	"clone":        {http.MethodPost, (*Server).clone},
+	"feedback":     {http.MethodPost, (*Server).feedback},
 }
 
 // sideInput is the body of a route besides runs.
@@ -105,7 +106,7 @@ func (s *Server) capabilities(w http.ResponseWriter, r *http.Request, agent stri
 		"reasoning":      event{"supported": true, "streaming": true, "encrypted": false},
 		"multimodal":     event{"input": event{"image": true, "pdf": true, "file": true, "audio": false, "video": false}},
 		"execution":      event{"codeExecution": true, "sandboxed": true},
-		"humanInTheLoop": event{"supported": true, "approvals": true, "interrupts": true, "approveWithEdits": true, "interventions": true, "feedback": false},
+		"humanInTheLoop": event{"supported": true, "approvals": true, "interrupts": true, "approveWithEdits": true, "interventions": true, "feedback": true},
 		"custom":         event{"model": spec.GetModel()},
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // agentDoc is what our agents have no place for: it is in their metadata.
@@ -40,7 +41,7 @@ func (k kept) json() string {
 
 // keptIn reads the metadata of a resource; one that the wire has not made has none.
 func keptIn(text string) (k kept) {
-	_ = json.Unmarshal([]byte(text), &k)
+	_ = wire.DecodeJSON([]byte(text), &k) // every digit of a schema stays
 	return k
 }
 

@@ -159,5 +159,5 @@ func keep(text, name string, value any) string {
 // kept reads a value of this wire from the metadata of a resource. It reports whether there is one.
 func kept(text, name string, value any) bool {
 	own := fields([]byte(text))
-	return len(own[name]) > 0 && json.Unmarshal(own[name], value) == nil
+	return len(own[name]) > 0 && wire.DecodeJSON(own[name], value) == nil // every digit of a schema stays
 }

@@ -120,6 +120,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	if err := sessionv1.RegisterCheckpointServiceHandlerClient(ctx, a.mux, sessionv1.NewCheckpointServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the checkpoint service: %w", err)
 	}
+	if err := sessionv1.RegisterFeedbackServiceHandlerClient(ctx, a.mux, sessionv1.NewFeedbackServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the feedback service: %w", err)
+	}
 	if err := sessionv1.RegisterWebhookServiceHandlerClient(ctx, a.mux, sessionv1.NewWebhookServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the webhook service: %w", err)
 	}

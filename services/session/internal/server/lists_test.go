@@ -156,6 +156,12 @@ func (h *heavy) ListCheckpoints(_ context.Context, _ store.Key, before int64, li
 	})
 }
 
+func (h *heavy) ListFeedback(_ context.Context, _ store.Key, before string, limit int) ([]*sessionv1.Feedback, error) {
+	return rows(h, before, limit, func(id string) *sessionv1.Feedback {
+		return &sessionv1.Feedback{Name: "sessions/s/feedback/" + id, Comment: heavyText}
+	})
+}
+
 func (h *heavy) ListTriggers(_ context.Context, p store.TriggerPage) ([]*sessionv1.Trigger, error) {
 	return rows(h, p.After, p.Limit, func(id string) *sessionv1.Trigger {
 		return &sessionv1.Trigger{Name: "triggers/" + id, Text: heavyText}
@@ -292,6 +298,9 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	},
 	"CheckpointService.ListCheckpoints": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.CheckpointService().ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
+	"FeedbackService.ListFeedback": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.FeedbackService().ListFeedback(ctx, &sessionv1.ListFeedbackRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
 	},
 	"ScheduleService.ListSchedules": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.ScheduleService().ListSchedules(ctx, &sessionv1.ListSchedulesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})

@@ -24,13 +24,14 @@ const (
 	CommandMove       CommandKind = "move"        // bring the workspace to another node, if no turn does
 	CommandCheckpoint CommandKind = "checkpoint"  // make the checkpoint CallID
 	CommandRewind     CommandKind = "rewind"      // go back to a checkpoint; CallID is the rewind's own id
+	CommandFeedback   CommandKind = "feedback"    // keep the feedback CallID about TurnID
 )
 
 // Settles reports whether the command belongs to work that was accepted before. An archived session takes no
 // other ones.
 func (k CommandKind) Settles() bool {
 	switch k {
-	case CommandInterrupt, CommandMode, CommandApproval, CommandToolResult, CommandAnswer, CommandExpire, CommandOperation, CommandMove:
+	case CommandInterrupt, CommandMode, CommandApproval, CommandToolResult, CommandAnswer, CommandExpire, CommandOperation, CommandMove, CommandFeedback:
 		return true
 	case CommandTurn, CommandCall, CommandRollback, CommandCompact, CommandRepository, CommandCheckpoint, CommandRewind:
 	}

@@ -45,6 +45,8 @@ func (w *Worker) take(sc state.Scope, c store.Command) error {
 		return w.workspace.Checkpoints.Request(sc, c)
 	case store.CommandRewind:
 		return w.takeRewind(sc, c)
+	case store.CommandFeedback:
+		return w.turns.TakeFeedback(sc, c)
 	case store.CommandCompact:
 		w.compactor.Request(c) // done between two steps, or when nothing runs
 		return nil

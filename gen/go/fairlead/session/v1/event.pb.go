@@ -262,6 +262,7 @@ type Event struct {
 	//	*Event_SubagentFinished
 	//	*Event_PermissionModeChanged
 	//	*Event_SkillUsed
+	//	*Event_FeedbackGiven
 	//	*Event_SessionRewindFailed
 	//	*Event_CheckpointFailed
 	//	*Event_Warning
@@ -775,6 +776,15 @@ func (x *Event) GetSkillUsed() *SkillUsed {
 	return nil
 }
 
+func (x *Event) GetFeedbackGiven() *FeedbackGiven {
+	if x != nil {
+		if x, ok := x.Body.(*Event_FeedbackGiven); ok {
+			return x.FeedbackGiven
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetSessionRewindFailed() *SessionRewindFailed {
 	if x != nil {
 		if x, ok := x.Body.(*Event_SessionRewindFailed); ok {
@@ -1055,6 +1065,11 @@ type Event_SkillUsed struct {
 	SkillUsed *SkillUsed `protobuf:"bytes,136,opt,name=skill_used,json=skillUsed,proto3,oneof"`
 }
 
+type Event_FeedbackGiven struct {
+	// A person judged an answer.
+	FeedbackGiven *FeedbackGiven `protobuf:"bytes,137,opt,name=feedback_given,json=feedbackGiven,proto3,oneof"`
+}
+
 type Event_SessionRewindFailed struct {
 	// A rewind failed.
 	SessionRewindFailed *SessionRewindFailed `protobuf:"bytes,113,opt,name=session_rewind_failed,json=sessionRewindFailed,proto3,oneof"`
@@ -1170,6 +1185,8 @@ func (*Event_SubagentFinished) isEvent_Body() {}
 func (*Event_PermissionModeChanged) isEvent_Body() {}
 
 func (*Event_SkillUsed) isEvent_Body() {}
+
+func (*Event_FeedbackGiven) isEvent_Body() {}
 
 func (*Event_SessionRewindFailed) isEvent_Body() {}
 
@@ -4755,6 +4772,53 @@ func (x *SkillUsed) GetVersion() int32 {
 	return 0
 }
 
+// FeedbackGiven says that a person judged an answer. It may come long after the end of its
+// turn, and changes nothing of it.
+type FeedbackGiven struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The judgement.
+	Feedback      *Feedback `protobuf:"bytes,1,opt,name=feedback,proto3" json:"feedback,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeedbackGiven) Reset() {
+	*x = FeedbackGiven{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeedbackGiven) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeedbackGiven) ProtoMessage() {}
+
+func (x *FeedbackGiven) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeedbackGiven.ProtoReflect.Descriptor instead.
+func (*FeedbackGiven) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *FeedbackGiven) GetFeedback() *Feedback {
+	if x != nil {
+		return x.Feedback
+	}
+	return nil
+}
+
 // Artifact is a regular file below the folder `artifacts` of a workspace.
 type Artifact struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4776,7 +4840,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4788,7 +4852,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4801,7 +4865,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{50}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Artifact) GetPath() string {
@@ -4859,7 +4923,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4871,7 +4935,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4884,7 +4948,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{51}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Warning) GetReason() string {
@@ -4914,7 +4978,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4926,7 +4990,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4939,7 +5003,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{52}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -4975,7 +5039,7 @@ type SubagentStarted struct {
 
 func (x *SubagentStarted) Reset() {
 	*x = SubagentStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[53]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4987,7 +5051,7 @@ func (x *SubagentStarted) String() string {
 func (*SubagentStarted) ProtoMessage() {}
 
 func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[53]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5000,7 +5064,7 @@ func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentStarted.ProtoReflect.Descriptor instead.
 func (*SubagentStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{53}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SubagentStarted) GetCallId() string {
@@ -5054,7 +5118,7 @@ type SubagentEvent struct {
 
 func (x *SubagentEvent) Reset() {
 	*x = SubagentEvent{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[54]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5066,7 +5130,7 @@ func (x *SubagentEvent) String() string {
 func (*SubagentEvent) ProtoMessage() {}
 
 func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[54]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5079,7 +5143,7 @@ func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentEvent.ProtoReflect.Descriptor instead.
 func (*SubagentEvent) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{54}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SubagentEvent) GetCallId() string {
@@ -5115,7 +5179,7 @@ type SubagentFinished struct {
 
 func (x *SubagentFinished) Reset() {
 	*x = SubagentFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[55]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5127,7 +5191,7 @@ func (x *SubagentFinished) String() string {
 func (*SubagentFinished) ProtoMessage() {}
 
 func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[55]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5140,7 +5204,7 @@ func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentFinished.ProtoReflect.Descriptor instead.
 func (*SubagentFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{55}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SubagentFinished) GetCallId() string {
@@ -5202,7 +5266,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa9+\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a*fairlead/session/v1/feedback_service.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b,\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -5262,7 +5326,8 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x17permission_mode_changed\x18\x86\x01 \x01(\v2*.fairlead.session.v1.PermissionModeChangedB\x1b\xf2\xd4\x18\x17permission_mode.changedH\x00R\x15permissionModeChanged\x12P\n" +
 	"\n" +
 	"skill_used\x18\x88\x01 \x01(\v2\x1e.fairlead.session.v1.SkillUsedB\x0e\xf2\xd4\x18\n" +
-	"skill.usedH\x00R\tskillUsed\x12y\n" +
+	"skill.usedH\x00R\tskillUsed\x12`\n" +
+	"\x0efeedback_given\x18\x89\x01 \x01(\v2\".fairlead.session.v1.FeedbackGivenB\x12\xf2\xd4\x18\x0efeedback.givenH\x00R\rfeedbackGiven\x12y\n" +
 	"\x15session_rewind_failed\x18q \x01(\v2(.fairlead.session.v1.SessionRewindFailedB\x19\xf2\xd4\x18\x15session.rewind_failedH\x00R\x13sessionRewindFailed\x12k\n" +
 	"\x11checkpoint_failed\x18r \x01(\v2%.fairlead.session.v1.CheckpointFailedB\x15\xf2\xd4\x18\x11checkpoint.failedH\x00R\x10checkpointFailed\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
@@ -5544,7 +5609,9 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x14\n" +
 	"\x05skill\x18\x02 \x01(\tR\x05skill\x12\x12\n" +
 	"\x04user\x18\x03 \x01(\tR\x04user\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\x05R\aversion\"\xb4\x01\n" +
+	"\aversion\x18\x04 \x01(\x05R\aversion\"J\n" +
+	"\rFeedbackGiven\x129\n" +
+	"\bfeedback\x18\x01 \x01(\v2\x1d.fairlead.session.v1.FeedbackR\bfeedback\"\xb4\x01\n" +
 	"\bArtifact\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1d\n" +
@@ -5605,7 +5672,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -5660,31 +5727,33 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*WorkspaceMoved)(nil),            // 50: fairlead.session.v1.WorkspaceMoved
 	(*ArtifactsChanged)(nil),          // 51: fairlead.session.v1.ArtifactsChanged
 	(*SkillUsed)(nil),                 // 52: fairlead.session.v1.SkillUsed
-	(*Artifact)(nil),                  // 53: fairlead.session.v1.Artifact
-	(*Warning)(nil),                   // 54: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 55: fairlead.session.v1.ErrorOccurred
-	(*SubagentStarted)(nil),           // 56: fairlead.session.v1.SubagentStarted
-	(*SubagentEvent)(nil),             // 57: fairlead.session.v1.SubagentEvent
-	(*SubagentFinished)(nil),          // 58: fairlead.session.v1.SubagentFinished
-	(*timestamppb.Timestamp)(nil),     // 59: google.protobuf.Timestamp
-	(v1.McpServerState)(0),            // 60: fairlead.common.v1.McpServerState
-	(*v1.Content)(nil),                // 61: fairlead.common.v1.Content
-	(*ToolUse)(nil),                   // 62: fairlead.session.v1.ToolUse
-	(*TurnLimits)(nil),                // 63: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 64: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 65: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 66: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 67: fairlead.session.v1.Usage
-	(*ToolResult)(nil),                // 68: fairlead.session.v1.ToolResult
-	(ToolOutcome)(0),                  // 69: fairlead.session.v1.ToolOutcome
-	(v1.PermissionMode)(0),            // 70: fairlead.common.v1.PermissionMode
-	(v1.ApprovalScope)(0),             // 71: fairlead.common.v1.ApprovalScope
-	(*v1.Question)(nil),               // 72: fairlead.common.v1.Question
-	(v1.QuestionAction)(0),            // 73: fairlead.common.v1.QuestionAction
-	(*descriptorpb.FieldOptions)(nil), // 74: google.protobuf.FieldOptions
+	(*FeedbackGiven)(nil),             // 53: fairlead.session.v1.FeedbackGiven
+	(*Artifact)(nil),                  // 54: fairlead.session.v1.Artifact
+	(*Warning)(nil),                   // 55: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 56: fairlead.session.v1.ErrorOccurred
+	(*SubagentStarted)(nil),           // 57: fairlead.session.v1.SubagentStarted
+	(*SubagentEvent)(nil),             // 58: fairlead.session.v1.SubagentEvent
+	(*SubagentFinished)(nil),          // 59: fairlead.session.v1.SubagentFinished
+	(*timestamppb.Timestamp)(nil),     // 60: google.protobuf.Timestamp
+	(v1.McpServerState)(0),            // 61: fairlead.common.v1.McpServerState
+	(*v1.Content)(nil),                // 62: fairlead.common.v1.Content
+	(*ToolUse)(nil),                   // 63: fairlead.session.v1.ToolUse
+	(*TurnLimits)(nil),                // 64: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 65: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 66: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 67: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 68: fairlead.session.v1.Usage
+	(*ToolResult)(nil),                // 69: fairlead.session.v1.ToolResult
+	(ToolOutcome)(0),                  // 70: fairlead.session.v1.ToolOutcome
+	(v1.PermissionMode)(0),            // 71: fairlead.common.v1.PermissionMode
+	(v1.ApprovalScope)(0),             // 72: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),               // 73: fairlead.common.v1.Question
+	(v1.QuestionAction)(0),            // 74: fairlead.common.v1.QuestionAction
+	(*Feedback)(nil),                  // 75: fairlead.session.v1.Feedback
+	(*descriptorpb.FieldOptions)(nil), // 76: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	59, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	60, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	5,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	6,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	8,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
@@ -5728,56 +5797,58 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	49, // 41: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
 	51, // 42: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
 	4,  // 43: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
-	56, // 44: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
-	57, // 45: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
-	58, // 46: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
+	57, // 44: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
+	58, // 45: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
+	59, // 46: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
 	34, // 47: fairlead.session.v1.Event.permission_mode_changed:type_name -> fairlead.session.v1.PermissionModeChanged
 	52, // 48: fairlead.session.v1.Event.skill_used:type_name -> fairlead.session.v1.SkillUsed
-	7,  // 49: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	41, // 50: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	54, // 51: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	55, // 52: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	60, // 53: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
-	61, // 54: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	62, // 55: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
-	63, // 56: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	64, // 57: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	11, // 58: fairlead.session.v1.TurnStarted.flags:type_name -> fairlead.session.v1.FlagDecision
-	65, // 59: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	66, // 60: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	67, // 61: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	68, // 62: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
-	67, // 63: fairlead.session.v1.TurnFinished.subagent_usage:type_name -> fairlead.session.v1.Usage
-	67, // 64: fairlead.session.v1.TurnFinished.session_usage:type_name -> fairlead.session.v1.Usage
-	67, // 65: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 66: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	59, // 67: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	69, // 68: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	61, // 69: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 70: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	59, // 71: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
-	70, // 72: fairlead.session.v1.PermissionModeChanged.mode:type_name -> fairlead.common.v1.PermissionMode
-	70, // 73: fairlead.session.v1.PermissionModeChanged.before:type_name -> fairlead.common.v1.PermissionMode
-	71, // 74: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
-	70, // 75: fairlead.session.v1.ApprovalResolved.mode:type_name -> fairlead.common.v1.PermissionMode
-	72, // 76: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
-	59, // 77: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
-	73, // 78: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
-	39, // 79: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 80: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	59, // 81: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	53, // 82: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	59, // 83: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	3,  // 84: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
-	65, // 85: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
-	66, // 86: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
-	67, // 87: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
-	74, // 88: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	89, // [89:89] is the sub-list for method output_type
-	89, // [89:89] is the sub-list for method input_type
-	89, // [89:89] is the sub-list for extension type_name
-	88, // [88:89] is the sub-list for extension extendee
-	0,  // [0:88] is the sub-list for field type_name
+	53, // 49: fairlead.session.v1.Event.feedback_given:type_name -> fairlead.session.v1.FeedbackGiven
+	7,  // 50: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	41, // 51: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	55, // 52: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	56, // 53: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	61, // 54: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
+	62, // 55: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	63, // 56: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
+	64, // 57: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	65, // 58: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	11, // 59: fairlead.session.v1.TurnStarted.flags:type_name -> fairlead.session.v1.FlagDecision
+	66, // 60: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	67, // 61: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	68, // 62: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	69, // 63: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
+	68, // 64: fairlead.session.v1.TurnFinished.subagent_usage:type_name -> fairlead.session.v1.Usage
+	68, // 65: fairlead.session.v1.TurnFinished.session_usage:type_name -> fairlead.session.v1.Usage
+	68, // 66: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 67: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	60, // 68: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	70, // 69: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	62, // 70: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 71: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	60, // 72: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	71, // 73: fairlead.session.v1.PermissionModeChanged.mode:type_name -> fairlead.common.v1.PermissionMode
+	71, // 74: fairlead.session.v1.PermissionModeChanged.before:type_name -> fairlead.common.v1.PermissionMode
+	72, // 75: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	71, // 76: fairlead.session.v1.ApprovalResolved.mode:type_name -> fairlead.common.v1.PermissionMode
+	73, // 77: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
+	60, // 78: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
+	74, // 79: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
+	39, // 80: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 81: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	60, // 82: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	54, // 83: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	75, // 84: fairlead.session.v1.FeedbackGiven.feedback:type_name -> fairlead.session.v1.Feedback
+	60, // 85: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	3,  // 86: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
+	66, // 87: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
+	67, // 88: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
+	68, // 89: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
+	76, // 90: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	91, // [91:91] is the sub-list for method output_type
+	91, // [91:91] is the sub-list for method input_type
+	91, // [91:91] is the sub-list for extension type_name
+	90, // [90:91] is the sub-list for extension extendee
+	0,  // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -5785,6 +5856,7 @@ func file_fairlead_session_v1_event_proto_init() {
 	if File_fairlead_session_v1_event_proto != nil {
 		return
 	}
+	file_fairlead_session_v1_feedback_service_proto_init()
 	file_fairlead_session_v1_message_proto_init()
 	file_fairlead_session_v1_session_proto_init()
 	file_fairlead_session_v1_turn_proto_init()
@@ -5837,6 +5909,7 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_SubagentFinished)(nil),
 		(*Event_PermissionModeChanged)(nil),
 		(*Event_SkillUsed)(nil),
+		(*Event_FeedbackGiven)(nil),
 		(*Event_SessionRewindFailed)(nil),
 		(*Event_CheckpointFailed)(nil),
 		(*Event_Warning)(nil),
@@ -5848,7 +5921,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   56,
+			NumMessages:   57,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -52,6 +52,7 @@ var EventNames = []string{
 	"subagent.finished",
 	"permission_mode.changed",
 	"skill.used",
+	"feedback.given",
 	"session.rewind_failed",
 	"checkpoint.failed",
 	"warning",
@@ -158,6 +159,8 @@ func EventName(e *Event) string {
 		return "permission_mode.changed"
 	case *Event_SkillUsed:
 		return "skill.used"
+	case *Event_FeedbackGiven:
+		return "feedback.given"
 	case *Event_SessionRewindFailed:
 		return "session.rewind_failed"
 	case *Event_CheckpointFailed:

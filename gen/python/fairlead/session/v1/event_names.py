@@ -50,6 +50,7 @@ EVENT_NAMES = {
     "subagent_finished": "subagent.finished",
     "permission_mode_changed": "permission_mode.changed",
     "skill_used": "skill.used",
+    "feedback_given": "feedback.given",
     "session_rewind_failed": "session.rewind_failed",
     "checkpoint_failed": "checkpoint.failed",
     "warning": "warning",

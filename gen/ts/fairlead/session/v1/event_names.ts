@@ -50,6 +50,7 @@ export const eventNames = {
   subagentFinished: "subagent.finished",
   permissionModeChanged: "permission_mode.changed",
   skillUsed: "skill.used",
+  feedbackGiven: "feedback.given",
   sessionRewindFailed: "session.rewind_failed",
   checkpointFailed: "checkpoint.failed",
   warning: "warning",

@@ -78,6 +78,7 @@ type Store struct {
 	approvals
 	attachments
 	checkpoints
+	feedbacks
 	files
 	identities
 	imports
@@ -110,6 +111,7 @@ type (
 	approvals   struct{ *injector }
 	attachments struct{ *injector }
 	checkpoints struct{ *injector }
+	feedbacks   struct{ *injector }
 	files       struct{ *injector }
 	identities  struct{ *injector }
 	imports     struct{ *injector }
@@ -136,7 +138,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, audits{i}, agents{i}, approvals{i}, attachments{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, triggers{i}, variables{i}, webhooks{i}, works{i}}
+	return &Store{i, audits{i}, agents{i}, approvals{i}, attachments{i}, checkpoints{i}, feedbacks{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, triggers{i}, variables{i}, webhooks{i}, works{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

@@ -57,6 +57,7 @@ type Commit struct {
 	// DropCheckpoints is deleted before Checkpoints is inserted.
 	DropCheckpoints []ID
 	Checkpoints     []Checkpoint
+	Feedback        []Feedback
 	Jobs            []store.Job
 	Places          []Place
 	Made            []Made
@@ -160,6 +161,7 @@ type writeRows struct {
 	turns       []Turn
 	waiting     []PendingCall
 	checkpoints []Checkpoint
+	feedback    []Feedback
 }
 
 func (p *planner) check(w store.Write) (*writeRows, error) {
@@ -188,6 +190,13 @@ func (p *planner) check(w store.Write) (*writeRows, error) {
 			return nil, err
 		}
 		rows.checkpoints = append(rows.checkpoints, row)
+	}
+	for _, f := range w.Feedback {
+		row, err := feedbackRow(w.Key, f)
+		if err != nil {
+			return nil, err
+		}
+		rows.feedback = append(rows.feedback, row)
 	}
 	for _, t := range w.Turns {
 		row, err := turnRow(w.Key, t)
@@ -330,6 +339,7 @@ func (p *planner) apply(w store.Write, rows *writeRows) {
 		}
 	}
 	p.checkpoints(w, rows)
+	p.out.Feedback = append(p.out.Feedback, rows.feedback...)
 	for _, j := range w.Jobs {
 		p.out.Jobs = append(p.out.Jobs, jobRow(w.Key, j, p.facts.Now))
 	}

@@ -60,7 +60,7 @@ func ForSubmit(s store.Submit, st InboxState) (*Submission, error) {
 		return planAnswer(s, st)
 	case store.CommandExpire:
 		return planExpiry(s, st), nil
-	case store.CommandCheckpoint, store.CommandRewind:
+	case store.CommandCheckpoint, store.CommandRewind, store.CommandFeedback:
 		return planAwaited(s, st)
 	case store.CommandCompact, store.CommandRepository, store.CommandOperation, store.CommandMove:
 		out := &Submission{}

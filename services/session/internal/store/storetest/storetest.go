@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"claims of jobs", testJobClaims},
 		{"jobs of a commit", testCommittedJobs},
 		{"checkpoints", testCheckpoints},
+		{"feedback", testFeedback},
 		{"schedules", testSchedules},
 		{"triggers", testTriggers},
 		{"webhooks", testWebhooks},

@@ -5,8 +5,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
-// Rare returns the statements of the parts of a commit that few commits have: revised messages, checkpoints and
-// places.
+// Rare returns the statements of the parts of a commit that few commits have: revised messages, checkpoints, feedback
+// and places.
 func Rare(c *plan.Commit) []sqldb.Statement {
 	var all []sqldb.Statement
 	for _, m := range c.Revised {
@@ -18,6 +18,9 @@ func Rare(c *plan.Commit) []sqldb.Statement {
 	for _, p := range c.Checkpoints {
 		all = append(all, sqldb.S("insert into checkpoints (tenant, session, checkpoint, seq, body) values ($1, $2, $3, $4, $5) on conflict do nothing",
 			p.Tenant, p.Session, p.ID.ID, p.Seq, p.Body))
+	}
+	for _, f := range c.Feedback {
+		all = append(all, sqldb.S("insert into feedback (tenant, session, feedback, body) values ($1, $2, $3, $4) on conflict do nothing", f.Tenant, f.Session, f.ID.ID, f.Body))
 	}
 	for _, p := range c.Places {
 		all = append(all, sqldb.S(`insert into places as p (tenant, session, node, generation, restoring, made, left_node, left_why, left_for) values ($1, $2, $3, $4, $5, $6, $7, $8, $4)

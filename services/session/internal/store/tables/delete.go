@@ -124,7 +124,7 @@ func (t sessions) deleteIfIdle(ctx context.Context, k store.Key, idle time.Durat
 }
 
 // OfSession are the tables whose rows are deleted with their session.
-var OfSession = []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "triggers", "checkpoints", "session_labels", "session_mcp", "work"}
+var OfSession = []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "triggers", "checkpoints", "feedback", "session_labels", "session_mcp", "work"}
 
 // purge deletes everything of a session except its last epoch and its user, and puts the job
 // that tells the peers.

@@ -22,12 +22,13 @@ type Metrics struct {
 	calls    metric.Float64Histogram
 	duration metric.Float64Histogram
 	budgets  metric.Int64Counter
+	feedback metric.Int64Counter
 }
 
 // NewMetrics creates the instruments.
 func NewMetrics(m metric.Meter) (*Metrics, error) {
 	var x Metrics
-	var errs [6]error
+	var errs [7]error
 	seconds := metric.WithExplicitBucketBoundaries(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
 	x.turns, errs[0] = m.Int64Counter("fairlead.turns", metric.WithDescription("Turns that ended, by state."))
 	x.retries, errs[1] = m.Int64Counter("fairlead.model.retries", metric.WithDescription("Retried model calls."))
@@ -35,6 +36,7 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 	x.calls, errs[3] = m.Float64Histogram("gen_ai.client.operation.duration", metric.WithDescription("Time of model calls."), metric.WithUnit("s"), seconds)
 	x.duration, errs[4] = m.Float64Histogram("fairlead.turn.duration", metric.WithDescription("Time of turns, without their time in WAITING and QUEUED."), metric.WithUnit("s"), seconds)
 	x.budgets, errs[5] = m.Int64Counter("fairlead.budget.denied", metric.WithDescription("Model calls that a budget denied, by the budget's scope, limit and whether a person is asked (soft)."))
+	x.feedback, errs[6] = m.Int64Counter("fairlead.feedback", metric.WithDescription("Judgements of answers by people, by value."))
 	return &x, errors.Join(errs[:]...)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -38,6 +39,10 @@ const (
 	attrState        = attribute.Key("fairlead.turn.state")
 	attrPurpose      = attribute.Key("fairlead.purpose")
 	attrOutcome      = attribute.Key("fairlead.tool.outcome")
+	attrEvaluation   = attribute.Key("gen_ai.evaluation.name")
+	attrScore        = attribute.Key("gen_ai.evaluation.score.value")
+	attrScoreLabel   = attribute.Key("gen_ai.evaluation.score.label")
+	attrFeedback     = attribute.Key("fairlead.feedback")
 )
 
 // Telemetry makes spans and counts. It is shared by all workers.
@@ -70,6 +75,23 @@ func (m Telemetry) EndRun(span trace.Span, t *state.Turn, err error) {
 		span.SetAttributes(attrErrorType.String(t.Proto.Error.GetReason()))
 		span.SetStatus(codes.Error, t.Proto.Error.GetReason())
 	}
+}
+
+// evaluation is the conventions' name of the event that has the result of an evaluation.
+const evaluation = "gen_ai.evaluation.result"
+
+// Judged adds a person's judgement to the trace of a turn, and counts it. The comment is content, and stays out.
+func (m Telemetry) Judged(sc state.Scope, t *state.Turn, f *sessionv1.Feedback) {
+	label, score := "positive", 1.0
+	if f.Value == sessionv1.FeedbackValue_FEEDBACK_VALUE_NEGATIVE {
+		label, score = "negative", 0
+	}
+	m.feedback.Add(sc, 1, metric.WithAttributes(attribute.String("value", label)))
+	ctx := propagation.TraceContext{}.Extract(sc.Context, propagation.MapCarrier(t.Run.Trace))
+	_, span := m.start(sc.With(ctx), "turn.feedback", trace.WithAttributes(
+		attrConversation.String(sc.Lease.Session), attrTenant.String(sc.Lease.Tenant), attrTurn.String(t.ID), attrStep.Int(int(f.Step)), attrFeedback.String(state.LastSegment(f.Name))))
+	span.AddEvent(evaluation, trace.WithAttributes(attrEvaluation.String("user_feedback"), attrScoreLabel.String(label), attrScore.Float64(score)))
+	span.End()
 }
 
 // StartStep begins the span of a step.

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// FeedbackServer implements FeedbackService.
+type FeedbackServer struct {
+	sessionv1.UnimplementedFeedbackServiceServer
+	s *Server
+}
+
+// FeedbackService returns the server of FeedbackService.
+func (s *Server) FeedbackService() *FeedbackServer { return &FeedbackServer{s: s} }
+
+// CreateFeedback puts a judgement into the inbox and waits until it is in the log.
+func (x *FeedbackServer) CreateFeedback(ctx context.Context, r *sessionv1.CreateFeedbackRequest) (*sessionv1.CreateFeedbackResponse, error) {
+	if _, err := x.s.Store.SessionOwner(ctx, key(ctx, r.Parent)); err != nil {
+		return nil, storeError(err, subject{session: r.Parent})
+	}
+	session, turnID := splitTurn(r.Feedback.Turn)
+	if session != r.Parent {
+		return nil, badInput("feedback.turn", fmt.Sprintf("%s is not a turn of %s.", r.Feedback.Turn, r.Parent))
+	}
+	turn, err := x.s.Store.GetTurn(ctx, key(ctx, session), turnID)
+	if err != nil {
+		return nil, storeError(err, subject{session: session, turn: r.Feedback.Turn})
+	}
+	if n := turn.Steps; r.Feedback.Step > n+1 || r.Feedback.Step > n && turn.EndTime != nil {
+		return nil, badInput("feedback.step", fmt.Sprintf("%s has %d steps. Leave the step out to judge the turn as a whole.", r.Feedback.Turn, n))
+	}
+	answer, err := x.s.command(ctx, r.Parent, "CreateFeedback", r.RequestId, r, store.Submit{
+		Command: store.Command{Kind: store.CommandFeedback, TurnID: turnID, CallID: id.New()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	made, after, err := readAwaited(answer.Value)
+	if err != nil {
+		return nil, err
+	}
+	resp := &sessionv1.CreateFeedbackResponse{}
+	err = x.s.await(ctx, r.Parent, after, func(e *sessionv1.Event) (bool, error) {
+		f := e.GetFeedbackGiven().GetFeedback()
+		if f.GetName() != r.Parent+"/feedback/"+made {
+			return false, nil
+		}
+		resp.Feedback = f
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// ListFeedback lists a page of a session's feedback.
+func (x *FeedbackServer) ListFeedback(ctx context.Context, r *sessionv1.ListFeedbackRequest) (*sessionv1.ListFeedbackResponse, error) {
+	k := key(ctx, r.Parent)
+	scope := "ListFeedback\x00" + k.Tenant + "\x00" + k.Session
+	var before string
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &before); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Feedback, n int) ([]*sessionv1.Feedback, error) {
+		if last != nil {
+			before = lastSegment(last.Name)
+		}
+		return x.s.Store.ListFeedback(ctx, k, before, n)
+	})
+	if err != nil {
+		return nil, storeError(err, subject{session: r.Parent})
+	}
+	resp := &sessionv1.ListFeedbackResponse{Feedback: all}
+	if more {
+		resp.NextPageToken = page.Encode(scope, lastSegment(all[len(all)-1].Name))
+	}
+	return resp, nil
+}
