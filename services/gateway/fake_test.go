@@ -28,6 +28,7 @@ type fake struct {
 	sessionv1.UnimplementedTriggerServiceServer
 	sessionv1.UnimplementedIdentityServiceServer
 	sessionv1.UnimplementedCheckpointServiceServer
+	sessionv1.UnimplementedFeedbackServiceServer
 	toolsv1.UnimplementedToolServiceServer
 	toolsv1.UnimplementedOperationServiceServer
 
@@ -56,6 +57,7 @@ func (f *fake) register(s grpc.ServiceRegistrar) {
 	sessionv1.RegisterTriggerServiceServer(s, f)
 	sessionv1.RegisterIdentityServiceServer(s, f)
 	sessionv1.RegisterCheckpointServiceServer(s, f)
+	sessionv1.RegisterFeedbackServiceServer(s, f)
 	toolsv1.RegisterToolServiceServer(s, f)
 	toolsv1.RegisterOperationServiceServer(s, f)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -139,5 +140,14 @@ func TestAnAgentsMCPServersAreChecked(t *testing.T) {
 				t.Errorf("the answer is %v, not %q", err, c.fault)
 			}
 		})
+	}
+}
+
+func TestAMissingServerIsNamed(t *testing.T) {
+	f := start(t, hello)
+	_, err := sessionv1.NewMcpServiceClient(f.conn).SetUserMcpServer(t.Context(), &sessionv1.SetUserMcpServerRequest{Name: "users/me/mcpServers/a"})
+	bad, _ := apierr.Detail[*errdetails.BadRequest](err)
+	if len(bad.GetFieldViolations()) != 1 || bad.FieldViolations[0].Field != "server" {
+		t.Errorf("%v names %v", err, bad)
 	}
 }

@@ -53,17 +53,20 @@ func (admins) open(ctx context.Context, c session.Config, f func(*session.Admin)
 	return secret, errors.Join(err, a.Close())
 }
 
-type adminInitCommand struct{ admins }
+type adminInitCommand struct {
+	admins
+	Server string `placeholder:"HOST:PORT" help:"The gRPC address of a running server; without it, the database of the data directory."`
+}
 
-// Run makes the first key, in the database or through the server that uses it.
+// Run makes the first key, through a server that is named or in a database.
 func (c adminInitCommand) Run(ctx context.Context, s stdio) error {
-	conf, sessions, err := c.load(s)
-	if err != nil {
-		return err
-	}
-	secret, err := c.open(ctx, sessions, func(a *session.Admin) (string, error) { return a.Init(ctx, c.Tenant, c.User) })
-	if errors.Is(err, sqlite.ErrLocked) {
-		secret, err = c.running(ctx, conf, err)
+	closed, address := c.Server, c.Server
+	var secret string
+	var err error
+	if c.Server != "" {
+		secret, err = c.through(ctx, c.Server)
+	} else {
+		closed, address, secret, err = c.local(ctx, s)
 	}
 	if errors.Is(err, session.ErrInitialized) {
 		return errors.New("this server has a key already, so it is set up.\n" +
@@ -72,14 +75,32 @@ func (c adminInitCommand) Run(ctx context.Context, s stdio) error {
 	if err != nil {
 		return err
 	}
-	return c.show(s, conf, secret)
+	return c.show(s, closed, address, secret)
 }
 
-// show prints a key, this once.
-func (a admins) show(s stdio, conf host.Config, secret string) error {
-	address := cmp.Or(host.Addresses(conf.Data)["public"], conf.GRPC, "HOST:PORT")
+// local makes the first key in the database, or through the server that uses it. It returns the data directory and the
+// address of its server.
+func (c adminInitCommand) local(ctx context.Context, s stdio) (closed, address, secret string, err error) {
+	conf, sessions, err := c.load(s)
+	if err != nil {
+		return "", "", "", err
+	}
+	secret, err = c.open(ctx, sessions, func(a *session.Admin) (string, error) { return a.Init(ctx, c.Tenant, c.User) })
+	if errors.Is(err, sqlite.ErrLocked) {
+		secret, err = c.running(ctx, conf, err)
+	}
+	return conf.Data, addressOf(conf), secret, err
+}
+
+// addressOf returns the address of the server that uses a data directory, or will.
+func addressOf(conf host.Config) string {
+	return cmp.Or(host.Addresses(conf.Data)["public"], conf.GRPC, "HOST:PORT")
+}
+
+// show prints a key, this once, and which server wants one from now on.
+func (a admins) show(s stdio, closed, address, secret string) error {
 	_, err := fmt.Fprintf(s.out, "The key of users/%s in the tenant %s, which is shown only now:\n\n  %s\n\n"+
-		"From now on every call needs a key. Give this one to the command line:\n\n  fairlead login --server %s\n", a.User, a.Tenant, secret, address)
+		"From now on every call to the server of %s needs a key. Give this one to the command line:\n\n  fairlead login --server %s\n", a.User, a.Tenant, secret, closed, address)
 	return err
 }
 
@@ -89,6 +110,11 @@ func (c adminInitCommand) running(ctx context.Context, conf host.Config, locked 
 	if address == "" {
 		return "", fmt.Errorf("%w\nThe program that uses the data directory has no gRPC listener: wait for its end, or stop it", locked)
 	}
+	return c.through(ctx, address)
+}
+
+// through makes the first key through the server at an address.
+func (c adminInitCommand) through(ctx context.Context, address string) (string, error) {
 	conn, err := rpc.Dial(address)
 	if err != nil {
 		return "", err
@@ -139,5 +165,5 @@ func (c adminKeyCommand) Run(ctx context.Context, s stdio) error {
 	case err != nil:
 		return err
 	}
-	return c.show(s, conf, secret)
+	return c.show(s, conf.Data, addressOf(conf), secret)
 }

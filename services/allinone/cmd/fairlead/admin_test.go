@@ -14,7 +14,7 @@ func TestAdminInitOfAStoppedServer(t *testing.T) {
 	t.Setenv("FAIRLEAD_DATABASE_URL", "")
 	data := dataOf(t)
 	first := embedded(t, "admin", "init", "--data", data, "--user", "root")
-	if first.code != 0 || !secretIn.MatchString(first.out) || !strings.Contains(first.out, "fairlead login") {
+	if first.code != 0 || !secretIn.MatchString(first.out) || !strings.Contains(first.out, "the server of "+data+" needs a key") || !strings.Contains(first.out, "fairlead login") {
 		t.Fatalf("%+v", first)
 	}
 	again := embedded(t, "admin", "init", "--data", data)
@@ -60,6 +60,9 @@ func TestAdminInitOfARunningServer(t *testing.T) {
 	}
 	if again := embedded(t, "admin", "init", "--data", data); again.code != 1 || !strings.Contains(again.err, "has a key already") {
 		t.Errorf("again: %+v", again)
+	}
+	if again := embedded(t, "admin", "init", "--server", after(t, lines, "gRPC")); again.code != 1 || !strings.Contains(again.err, "has a key already") {
+		t.Errorf("again by its address: %+v", again)
 	}
 	if got := embedded(t, "admin", "key", "--data", data); got.code != 1 || !strings.Contains(got.err, "Stop it first") {
 		t.Errorf("admin key: %+v", got)

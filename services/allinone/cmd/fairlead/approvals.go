@@ -23,6 +23,7 @@ type approvalCommands struct {
 	Profiles    profilesCommand    `cmd:"" help:"Create, change and list permission profiles."`
 	Permissions permissionsCommand `cmd:"" help:"Explain what is decided on a call; list and take back what was allowed for longer."`
 	Answer      answerCommand      `cmd:"" help:"Answer a question that waits."`
+	Feedback    feedbackCommand    `cmd:"" help:"Judge the answers of an agent, and list judgements."`
 }
 
 // approvalsCommand lists what waits for a person.

@@ -49,7 +49,6 @@ type commands struct {
 	Models       modelsCommand       `cmd:"" help:"List models, and name the tenant's own."`
 	Budgets      budgetsCommand      `cmd:"" help:"Show budgets and their use."`
 	Checkpoints  checkpointsCommand  `cmd:"" help:"Make and list checkpoints of sessions."`
-	Feedback     feedbackCommand     `cmd:"" help:"Judge the answers of an agent, and list judgements."`
 	Files        filesCommand        `cmd:"" help:"Read and change the files of sessions."`
 	Upload       uploadCommand       `cmd:"" help:"Upload a file for use anywhere, and print its name."`
 	Schedules    schedulesCommand    `cmd:"" help:"Send messages to sessions at set times."`

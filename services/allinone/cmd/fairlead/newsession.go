@@ -1,6 +1,9 @@
 package main
 
 import (
+	"strings"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/tools"
@@ -14,6 +17,7 @@ type newSession struct {
 	Key         string            `help:"A key of your own for the new session."`
 	Environment string            `help:"The environment of the new session."`
 	Replace     bool              `help:"Archive the session that has the key now."`
+	Mount       []string          `placeholder:"NAME[:ro|:rw]" sep:"none" help:"A mount of the sandbox's operator for the new session; may be repeated."`
 	Permissions string            `placeholder:"FILE" help:"A YAML file with rules for the new session, which narrow the agent's profile."`
 	MCPConfig   []string          `name:"mcp-config" placeholder:"FILE" help:"A file such as .mcp.json with MCP servers for the new session; may be repeated."`
 }
@@ -27,6 +31,8 @@ func (n newSession) onlyFor(session string) error {
 		return usage("--agent is for new sessions; the session %s has its agent already", session)
 	case n.Permissions != "":
 		return usage("--permissions is for new sessions; the session %s keeps its rules", session)
+	case len(n.Mount) > 0:
+		return usage("--mount is for new sessions; the session %s keeps its mounts", session)
 	case len(n.MCPConfig) > 0:
 		return usage("--mcp-config is for new sessions; the session %s has its MCP servers already", session)
 	case n.Title != "" || n.Environment != "" || len(n.Label) > 0 || n.Key != "" || n.Replace:
@@ -45,6 +51,10 @@ func (n newSession) request(s stdio) (*sessionv1.CreateSessionRequest, error) {
 			return nil, err
 		}
 		r.Session.Permissions = rules
+	}
+	for _, m := range n.Mount {
+		name, mode, _ := strings.Cut(m, ":")
+		r.Session.Mounts = append(r.Session.Mounts, &commonv1.Mount{Name: name, Mode: mode})
 	}
 	for _, name := range n.MCPConfig {
 		servers, err := mcpFile(s, name)

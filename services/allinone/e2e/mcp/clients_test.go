@@ -43,7 +43,7 @@ func (s *server) example(t *testing.T, language string) string {
 func (s *server) run(t *testing.T, program string, arguments ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, arguments...)
-	cmd.Env = append(os.Environ(), "FAIRLEAD_KEY="+s.keys["ann"], "SERVER="+s.url)
+	cmd.Env = append(os.Environ(), "FAIRLEAD_API_KEY="+s.keys["ann"], "SERVER="+s.url)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
@@ -127,7 +127,7 @@ func TestTheConfigurationsOnThePage(t *testing.T) {
 		t.Errorf("VS Code: %+v", code)
 	}
 	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(s.example(t, "sh"), -1)
-	if len(words) != 9 || words[6] != s.url+"/mcp" || words[8] != `"Authorization: Bearer $FAIRLEAD_KEY"` {
+	if len(words) != 9 || words[6] != s.url+"/mcp" || words[8] != `"Authorization: Bearer $FAIRLEAD_API_KEY"` {
 		t.Errorf("Claude Code: %q", words)
 	}
 	list := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy + `","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`

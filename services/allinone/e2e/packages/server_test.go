@@ -45,11 +45,11 @@ func spawn(t *testing.T) *server {
 	return &server{wiretest.Spawn(t, configuration())}
 }
 
-// guard runs a server with a user, whose key programs find in FAIRLEAD_KEY, and returns the variables that name it.
+// guard runs a server with a user, whose key programs find in GUARDED_KEY, and returns the variables that name it.
 func guard(t *testing.T) []string {
 	t.Helper()
 	s := wiretest.Serve(t, configuration(), map[string]commonv1.Role{"ann": commonv1.Role_ROLE_USER})
-	return []string{"GUARDED=" + s.URL, "GUARDED_GRPC=" + s.GRPC, "FAIRLEAD_KEY=" + s.Keys["ann"]}
+	return []string{"GUARDED=" + s.URL, "GUARDED_GRPC=" + s.GRPC, "GUARDED_KEY=" + s.Keys["ann"]}
 }
 
 // have returns the absolute path of what the packages' make targets made. Without it the test is skipped, but not in CI.

@@ -94,7 +94,7 @@ func Example(t *testing.T, page, language, title, url string) string {
 func Program(t *testing.T, url, key, name string, arguments ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, arguments...) //nolint:gosec // the test names it
-	cmd.Env = append(os.Environ(), "FAIRLEAD_KEY="+key, "SERVER="+url)
+	cmd.Env = append(os.Environ(), "FAIRLEAD_API_KEY="+key, "SERVER="+url)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()

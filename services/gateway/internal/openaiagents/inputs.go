@@ -82,7 +82,7 @@ func (s *eventsServer) prepare(c *request, x *sessionv1.Session, e inputEvent, f
 	case "mcp_approval_request_result":
 		return s.decided(c, x.GetName(), e, field)
 	}
-	return nil, bad(field+".type", problem.Excerpt(e.Type)+" is not served; the types are "+inputPrefix+"message, cancel, tool_result and mcp_approval_request_result")
+	return nil, bad(field+".type", problem.Excerpt(e.Type)+" is not served; the types are "+inputPrefix+"message, "+inputPrefix+"cancel, "+inputPrefix+"tool_result and "+inputPrefix+"mcp_approval_request_result")
 }
 
 // said returns what sends a message: to an idle session as a turn, and into a turn that is active.

@@ -153,8 +153,8 @@ func violationPath(m protoreflect.MessageDescriptor, v *validate.Violation) stri
 		}
 		m = f.Message()
 	}
-	name, _, _ := strings.Cut(v.GetRuleId(), ".")
-	if m.Fields().ByName(protoreflect.Name(name)) == nil {
+	name, _, ofMessage := strings.Cut(v.GetRuleId(), ".") // `required` of a field is one word
+	if !ofMessage || m.Fields().ByName(protoreflect.Name(name)) == nil {
 		return path
 	}
 	return strings.TrimPrefix(path+"."+name, ".")

@@ -53,7 +53,6 @@ func merge(into *store.Write, w store.Write) {
 	}
 	into.DropCheckpoints = append(into.DropCheckpoints, w.DropCheckpoints...)
 	into.Checkpoints = append(into.Checkpoints, w.Checkpoints...)
-	into.Feedback = append(into.Feedback, w.Feedback...)
 }
 
 // revise adds a revision. It replaces a message that is still pending.

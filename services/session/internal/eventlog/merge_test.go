@@ -19,7 +19,7 @@ func TestNothingOfAWriteIsLostWhenItJoinsAnother(t *testing.T) {
 		Turns: []*store.TurnRow{{ID: "t1"}}, ActiveTurn: &active, AddUsage: &sessionv1.Usage{InputTokens: 1}, FinishedTurns: 1,
 		Consume: []int64{1}, Wait: []store.PendingCall{{CallID: "c"}}, Waited: []string{"d"}, StepCommitted: true,
 		Settle: []store.Settle{{}}, Reserve: []*store.Reserve{{}}, Jobs: []store.Job{{ID: "j"}}, PlaceChange: store.PlaceChange{Place: &store.Place{Node: "a"}, Made: 1, VoidExports: 1},
-		Feedback: []*sessionv1.Feedback{{}}, Checkpoints: []*sessionv1.Checkpoint{{}}, DropCheckpoints: []string{"x"},
+		Checkpoints: []*sessionv1.Checkpoint{{}}, DropCheckpoints: []string{"x"},
 	}
 	into := store.Write{Lease: full.Lease, LastSeq: full.LastSeq}
 	merge(&into, full)

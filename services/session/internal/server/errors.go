@@ -70,7 +70,7 @@ func storeError(err error, s subject) error {
 			apierr.Precondition("CALL", s.call, "other arguments"))
 	case errors.Is(err, store.ErrTurnNotActive):
 		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_ACTIVE,
-			fmt.Sprintf("No such turn of session %s is active: it has ended, or waits behind another one. Send the permission mode with the next turn, as options.permission_mode.", s.session),
+			fmt.Sprintf("No such turn of session %s is active: it has ended, or waits behind another one. Send the permission mode with the next turn, as options.permission_mode, or by `fairlead run --mode`.", s.session),
 			apierr.Precondition("SESSION", s.session, "the turn is not active"))
 	case errors.Is(err, store.ErrNothingToResume):
 		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NOTHING_TO_RESUME,

@@ -6,7 +6,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Feedbacks stores what people think of answers. The holder's writes add them (Write.Feedback). They go with their session.
+// Feedbacks stores what people think of answers. A write with a FeedbackGiven event adds what the event
+// has. They go with their session.
 type Feedbacks interface {
 	// ListFeedback lists a session's feedback with an id below before ("": all), the last one first. ErrNotFound without
 	// the session.

@@ -19,8 +19,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Errors of a Store. Any other error is a failure of the database; it wraps
-// ErrUnavailable when the database could not be reached.
+// Errors of a Store. Any other error is a failure of the database; it wraps ErrUnavailable when the database could not be reached.
 var (
 	ErrNotFound        = errors.New("not found")
 	ErrExists          = errors.New("exists already")
@@ -198,7 +197,7 @@ type Salvage struct {
 func (w *Write) OnlyEvents() bool {
 	return len(w.Messages) == 0 && len(w.Revised) == 0 && w.Head == nil && len(w.Turns) == 0 && w.ActiveTurn == nil && w.AddUsage == nil && w.FinishedTurns == 0 &&
 		len(w.Consume) == 0 && len(w.Wait) == 0 && len(w.Waited) == 0 && !w.StepCommitted &&
-		len(w.Settle) == 0 && len(w.Reserve) == 0 && len(w.Checkpoints) == 0 && len(w.DropCheckpoints) == 0 && len(w.Feedback) == 0 && len(w.Jobs) == 0 &&
+		len(w.Settle) == 0 && len(w.Reserve) == 0 && len(w.Checkpoints) == 0 && len(w.DropCheckpoints) == 0 && len(w.Jobs) == 0 &&
 		w.Place == nil && w.Made == 0
 }
 

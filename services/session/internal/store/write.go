@@ -44,8 +44,6 @@ type Write struct {
 	// Checkpoints to add, with their seq set, and ids of checkpoints to remove.
 	Checkpoints     []*sessionv1.Checkpoint
 	DropCheckpoints []string
-	// Feedback to add.
-	Feedback []*sessionv1.Feedback
 	PlaceChange
 	// Jobs to put, of the session's tenant. A turn that ends in this write adds
 	// its own JobAfterTurn.

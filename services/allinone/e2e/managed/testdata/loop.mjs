@@ -1,7 +1,7 @@
 // Drives the agents of a server with Anthropic's official client.
 import Anthropic from "@anthropic-ai/sdk";
 
-const client = new Anthropic({ baseURL: process.env.SERVER + "/anthropic", apiKey: process.env.FAIRLEAD_KEY });
+const client = new Anthropic({ baseURL: process.env.SERVER + "/anthropic", apiKey: process.env.FAIRLEAD_API_KEY });
 const { agents, environments, sessions } = client.beta;
 const say = (text) => ({ type: "user.message", content: [{ type: "text", text }] });
 const whole = (e) => e.content.map((b) => b.text).join("");

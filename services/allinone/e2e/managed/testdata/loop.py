@@ -3,7 +3,7 @@
 import io, os
 import anthropic
 
-client = anthropic.Anthropic(base_url=os.environ["SERVER"] + "/anthropic", api_key=os.environ["FAIRLEAD_KEY"])
+client = anthropic.Anthropic(base_url=os.environ["SERVER"] + "/anthropic", api_key=os.environ["FAIRLEAD_API_KEY"])
 beta = client.beta
 TOOLS = [{"type": "agent_toolset_20260401"}]
 WEATHER = {"type": "custom", "name": "weather", "description": "Says the weather.", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}

@@ -8,7 +8,7 @@ const connect = async (path) => {
   let asked = 0;
   client.setRequestHandler(ElicitRequestSchema, () => (asked++, { action: "accept", content: {} }));
   await client.connect(new StreamableHTTPClientTransport(new URL(process.env.SERVER + path), {
-    requestInit: { headers: { Authorization: `Bearer ${process.env.FAIRLEAD_KEY}` } },
+    requestInit: { headers: { Authorization: `Bearer ${process.env.FAIRLEAD_API_KEY}` } },
   }));
   return { client, asked: () => asked };
 };

@@ -1,7 +1,7 @@
 // Drives the agents of a server with OpenAI's official client.
 import OpenAI from "openai";
 
-const client = new OpenAI({ baseURL: process.env.SERVER + "/openai/v1", apiKey: process.env.FAIRLEAD_KEY });
+const client = new OpenAI({ baseURL: process.env.SERVER + "/openai/v1", apiKey: process.env.FAIRLEAD_API_KEY });
 const { agents } = client.beta;
 const { sessions } = agents;
 const environment = { type: "openai_hosted" };

@@ -3,7 +3,7 @@
 import os
 import openai
 
-client = openai.OpenAI(base_url=os.environ["SERVER"] + "/openai/v1", api_key=os.environ["FAIRLEAD_KEY"])
+client = openai.OpenAI(base_url=os.environ["SERVER"] + "/openai/v1", api_key=os.environ["FAIRLEAD_API_KEY"])
 agents = client.beta.agents
 sessions = agents.sessions
 environment = {"type": "openai_hosted"}

@@ -157,7 +157,7 @@ async def keys():
         wrong = await fault(client.create_session())
         print("wrong key:", type(wrong).__name__, wrong.code, wrong.hint)
         print("wrong key, following:", type(await fault(read(client, "sessions/s1"))).__name__)
-    async with connect(guarded=True, api_key=os.environ["FAIRLEAD_KEY"]) as client:
+    async with connect(guarded=True, api_key=os.environ["GUARDED_KEY"]) as client:
         print("right key:", (await client.create_session()).user)
     nowhere = AsyncFairlead(target="127.0.0.1:1", max_retries=0) if grpc else AsyncFairlead("http://127.0.0.1:1", max_retries=0)
     async with nowhere as client:

@@ -111,6 +111,6 @@ const wrong = await fault(new Fairlead({ baseURL: guarded, apiKey: "fl_wrong" })
 console.log("wrong key:", wrong instanceof AuthenticationError, wrong.code, wrong.httpStatus, wrong.hint);
 const follower = await fault((async () => { for await (const _ of new Fairlead({ baseURL: guarded, apiKey: "fl_wrong" }).follow("sessions/s1")); })());
 console.log("wrong key, following:", follower instanceof AuthenticationError);
-const right = new Fairlead({ baseURL: guarded, apiKey: process.env.FAIRLEAD_KEY });
+const right = new Fairlead({ baseURL: guarded, apiKey: process.env.GUARDED_KEY });
 console.log("right key:", (await right.createSession()).user);
 process.exit(0);

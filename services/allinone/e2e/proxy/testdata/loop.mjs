@@ -4,7 +4,7 @@ import OpenAI from "openai";
 
 const [wire, model] = process.argv.slice(2);
 const server = process.env.SERVER;
-const apiKey = process.env.FAIRLEAD_KEY;
+const apiKey = process.env.FAIRLEAD_API_KEY;
 const schema = { type: "object", properties: { city: { type: "string" } } };
 const weather = (city) => `21 degrees in ${city}`;
 const check = (ok, what) => { if (!ok) throw new Error(`unexpected: ${what}`); };

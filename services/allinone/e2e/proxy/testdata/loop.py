@@ -4,7 +4,7 @@ import json, os, sys
 import anthropic, openai
 
 wire, model = sys.argv[1:]
-server, key = os.environ["SERVER"], os.environ["FAIRLEAD_KEY"]
+server, key = os.environ["SERVER"], os.environ["FAIRLEAD_API_KEY"]
 question = "What is the weather?"
 schema = {"type": "object", "properties": {"city": {"type": "string"}}}
 

@@ -191,12 +191,8 @@ func (p *planner) check(w store.Write) (*writeRows, error) {
 		}
 		rows.checkpoints = append(rows.checkpoints, row)
 	}
-	for _, f := range w.Feedback {
-		row, err := feedbackRow(w.Key, f)
-		if err != nil {
-			return nil, err
-		}
-		rows.feedback = append(rows.feedback, row)
+	if rows.feedback, err = feedbackRows(w); err != nil {
+		return nil, err
 	}
 	for _, t := range w.Turns {
 		row, err := turnRow(w.Key, t)

@@ -15,6 +15,22 @@ type Feedback struct {
 	Body []byte
 }
 
+// feedbackRows returns the rows of what the events of a write have.
+func feedbackRows(w store.Write) (all []Feedback, err error) {
+	for _, e := range w.Events {
+		f := e.GetFeedbackGiven().GetFeedback()
+		if f == nil {
+			continue
+		}
+		row, err := feedbackRow(w.Key, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, row)
+	}
+	return all, nil
+}
+
 func feedbackRow(k store.Key, f *sessionv1.Feedback) (Feedback, error) {
 	id, err := childID(k.Session, "feedback", f.GetName())
 	if err != nil || id == "" {

@@ -9,7 +9,11 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
-type checkpoints struct{ db DB }
+// checkpoints has the rows that follow from events of their own.
+type checkpoints struct {
+	db DB
+	feedbacks
+}
 
 // GetCheckpoint implements store.Checkpoints.
 func (t checkpoints) GetCheckpoint(ctx context.Context, k store.Key, id string) (*sessionv1.Checkpoint, error) {

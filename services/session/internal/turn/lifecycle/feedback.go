@@ -26,7 +26,7 @@ func (l *Turns) TakeFeedback(sc state.Scope, c store.Command) error {
 	}
 	f := r.Feedback
 	f.Name, f.User, f.TraceId, f.CreateTime = sc.Name("feedback", c.CallID), "users/"+c.User, t.Proto.TraceId, timestamppb.New(c.Time)
-	err := sc.Append(store.Write{Consume: []int64{c.ID}, Feedback: []*sessionv1.Feedback{f}, Events: []*sessionv1.Event{{
+	err := sc.Append(store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{{
 		Turn: t.Proto.Name, Step: f.Step, Body: &sessionv1.Event_FeedbackGiven{FeedbackGiven: &sessionv1.FeedbackGiven{Feedback: f}},
 	}}})
 	if err == nil {
