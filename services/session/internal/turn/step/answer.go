@@ -31,6 +31,7 @@ type partialAnswer struct {
 	open     *sessionv1.Event   // ends the open block
 	begun    []*sessionv1.ToolCallStarted
 	texts    []*strings.Builder
+	one      [1]model.Delta  // what visible most often returns
 	header   *verdict.Filter // of the first text while it comes; nil: nothing is held back
 }
 
@@ -66,7 +67,7 @@ func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 		a.held = write.Events
 		return nil
 	}
-	return a.sc.Log.Append(a.sc.Outlasting(), write) //nolint:contextcheck // the end of ctx must not keep it out
+	return a.sc.Append(write) // the end of ctx must not keep it out
 }
 
 // visible returns what people see of a piece: everything except the header of
@@ -86,7 +87,7 @@ func (a *partialAnswer) visible(d model.Delta) []model.Delta {
 			return []model.Delta{{Kind: model.TextDelta, Block: d.Block, Text: rest}, d}
 		}
 	}
-	return []model.Delta{d}
+	return append(a.one[:0], d)
 }
 
 func (a *partialAnswer) event(d model.Delta) (*sessionv1.Event, error) {
@@ -100,7 +101,7 @@ func (a *partialAnswer) event(d model.Delta) (*sessionv1.Event, error) {
 		if len(a.texts) > 0 {
 			a.texts[len(a.texts)-1].WriteString(d.Text)
 		}
-		return &sessionv1.Event{Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Block: block, Text: d.Text}}}, nil
+		return textDelta(block, d.Text), nil
 	case model.ThinkingStart:
 		a.open = &sessionv1.Event{Body: &sessionv1.Event_ThinkingFinished{ThinkingFinished: &sessionv1.ThinkingFinished{Block: block}}}
 		return &sessionv1.Event{Body: &sessionv1.Event_ThinkingStarted{ThinkingStarted: &sessionv1.ThinkingStarted{Block: block}}}, nil
@@ -116,6 +117,19 @@ func (a *partialAnswer) event(d model.Delta) (*sessionv1.Event, error) {
 	default:
 		return a.toolEvent(d, block)
 	}
+}
+
+// textDelta returns the most frequent event, in one allocation.
+func textDelta(block int32, text string) *sessionv1.Event {
+	e := &struct {
+		sessionv1.Event
+		body  sessionv1.Event_TextDelta
+		delta sessionv1.TextDelta
+	}{}
+	e.delta.Block, e.delta.Text = block, text
+	e.body.TextDelta = &e.delta
+	e.Body = &e.body
+	return &e.Event
 }
 
 func (a *partialAnswer) toolEvent(d model.Delta, block int32) (*sessionv1.Event, error) {

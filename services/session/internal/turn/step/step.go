@@ -278,14 +278,15 @@ func newRequest(sc state.Scope, r state.Resolved, tools []model.Tool) model.Requ
 func (s *Stepper) stream(sc state.Scope, r state.Resolved, next Next, a *partialAnswer) (*model.Response, error) {
 	return s.Telemetry.ModelCall(sc, r, sc.Active.Run.Attempt, "", func(sc state.Scope) (*model.Response, error) {
 		s.Spend.ModelAsked()
-		resp, err := r.Model.Stream(sc, next.Request, func(d model.Delta) error {
+		ctx := context.Context(sc) // once for all pieces
+		resp, err := r.Model.Stream(ctx, next.Request, func(d model.Delta) error {
 			if d.Kind == model.ToolUseStart {
 				s.Expect()
 			}
 			if next.Watch != nil {
 				next.Watch(d)
 			}
-			return a.add(sc, d)
+			return a.add(ctx, d)
 		})
 		s.Spend.ModelAnswered(err)
 		return resp, err
