@@ -60,6 +60,7 @@ func measureStreams(ctx context.Context, b *bench) error {
 		met := l.times.At(0.99) < deliveryGoal && l.share() > 0.99
 		b.row(fmt.Sprintf("%d turns of %g tokens/s", b.turns, rate), "%s, %.0f of %.0f tokens/s", l.times, float64(len(l.times))/window.Seconds(), rate*float64(b.turns))
 		b.row("  CPU", "Fairlead %.2f, Postgres %.2f, model server %.2f, clients %.2f", l.cpu[0], l.cpu[1], l.cpu[2], l.cpu[3])
+		b.row("  CPU for each token", "Fairlead %v, Postgres %v, model server %v, clients %v", l.each[0], l.each[1], l.each[2], l.each[3])
 		b.row("  memory", "Fairlead %d MB: %.0f kB a running turn", l.rss>>20, float64(l.rss-l.rssBefore)/float64(b.turns)/1024)
 		b.goal(met, "p99 delivery %s; goal: %s", stat.Milliseconds(l.times.At(0.99)), stat.Milliseconds(deliveryGoal))
 		if met {
@@ -93,6 +94,7 @@ type loaded struct {
 	asked          float64    // tokens that the model was to send in the window
 	cpu            [4]float64 // cores of Fairlead, Postgres, the model server and the clients
 	rss, rssBefore int64
+	each           [4]time.Duration // their processor time for each token, from the first token to the last
 }
 
 func (l loaded) share() float64 { return float64(len(l.times)) / l.asked }
@@ -106,6 +108,7 @@ func (b *bench) load(ctx context.Context, f *fleet.Fairlead, sessions []string, 
 	to := from.Add(window)
 	var g errgroup.Group
 	var mu sync.Mutex
+	tokens := 0
 	for i, session := range sessions {
 		p := provider.Plan{
 			Tokens: int((settle+window)/every) + 3, Every: every,
@@ -113,7 +116,9 @@ func (b *bench) load(ctx context.Context, f *fleet.Fairlead, sessions []string, 
 		}
 		g.Go(func() error {
 			var mine stat.Times
+			count := 0
 			_, err := turn(ctx, f, session, p, func(t sse.Token) {
+				count++
 				if !t.Sent.Before(from) && t.Sent.Before(to) {
 					mine = append(mine, t.Received.Sub(t.Sent))
 				}
@@ -121,9 +126,12 @@ func (b *bench) load(ctx context.Context, f *fleet.Fairlead, sessions []string, 
 			mu.Lock()
 			defer mu.Unlock()
 			l.times = append(l.times, mine...)
+			tokens += count
 			return err
 		})
 	}
+	sleepUntil(ctx, start)
+	begun := b.cpu(f)
 	sleepUntil(ctx, from)
 	before := b.cpu(f)
 	sleepUntil(ctx, to)
@@ -132,7 +140,12 @@ func (b *bench) load(ctx context.Context, f *fleet.Fairlead, sessions []string, 
 	for i := range l.cpu {
 		l.cpu[i] = (after[i] - before[i]).Seconds() / window.Seconds()
 	}
-	return l, g.Wait()
+	err := g.Wait()
+	after = b.cpu(f)
+	for i := range l.each {
+		l.each[i] = (after[i] - begun[i]) / time.Duration(max(tokens, 1))
+	}
+	return l, err
 }
 
 // cpu returns the processor time of Fairlead, Postgres, the model server and this
