@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -31,17 +30,13 @@ func (e *ExitError) Error() string {
 // Unwrap returns the error within.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// garbage is how much a program's heap may grow before it is collected, in percent of the live heap. During a
-// collection, events take tens of milliseconds longer. The live heap is small, even with a thousand turns.
-// GOGC overrides it.
-const garbage = 400
-
 // Main calls run with the arguments after the program's name and exits with its code: 0 without an error and after
 // --help, 2 when the configuration is wrong, an ExitError's code, 1 otherwise. The context ends on SIGINT and SIGTERM;
-// run then has to finish, and a second signal kills the process at once.
+// run then has to finish, and a second signal kills the process at once. GOGC, if it is set, decides when garbage is
+// collected.
 func Main(run func(ctx context.Context, args []string) error) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
+		tuneCollector()
 	}
 	os.Exit(do(context.Background(), returningMemory(run), os.Args[1:], os.Stderr))
 }
