@@ -191,6 +191,9 @@ func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { s.watch.Run(ctx) })
+	if shared, ok := s.store.(store.Presence); ok {
+		wg.Go(func() { shared.KeepPresent(ctx, s.engine.Self.ID) })
+	}
 	s.engine.Run(ctx)
 	return nil
 }

@@ -155,6 +155,12 @@ type Held struct {
 	Begun bool
 }
 
+// Presence is the part of a store that several replicas share which knows at once that one of them has died.
+type Presence interface {
+	// KeepPresent shows until ctx ends that a replica lives, and ends the leases of those that died.
+	KeepPresent(ctx context.Context, replica string)
+}
+
 // Store stores calls, operations and permissions. All methods are safe for concurrent use, atomic,
 // and durable when they return. If the driver cannot reach its database, the error is
 // ErrUnavailable.

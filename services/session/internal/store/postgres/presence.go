@@ -2,9 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,170 +9,31 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// A replica that is killed keeps its leases until they expire. But the kernel closes its connections at once, and
-// Postgres ends their sessions, with the advisory locks that these hold. So each replica holds a lock of its own, and
-// looks often whether those of the others are free. It ends the leases of a replica whose lock was free at two looks
-// in a row: that one may have lost only its connection, and gets its lock again with the next one.
-//
-// A lock does not decide what the database accepts: a replica that takes over a session raises its epoch, and one
-// that was wrongly taken for dead is refused like any that was paused. A paused replica keeps its connection, and so
-// its leases until they expire. A machine that loses its power closes no connection; then the leases expire, too.
-
-const (
-	// lookEvery is the time between two looks.
-	lookEvery = 250 * time.Millisecond
-	// settleFor is how long a replica that has just connected does not judge others: after a failover of the database
-	// all of them connect anew.
-	settleFor = 3 * time.Second
-	// lookFor bounds a look, and the wait for the replica's own lock.
-	lookFor = 10 * time.Second
-	// forgetAfter is how long the leases of a dead replica are looked for: longer than one lasts.
-	forgetAfter = "10 minutes"
-)
-
 var _ store.Presence = (*Store)(nil)
 
-// lockOf is the key of the lock of the replica that an expression names.
-func lockOf(name string) string {
-	return "hashtextextended('fairlead session replica ' || " + name + ", 0)"
-}
-
-// KeepPresent implements store.Presence.
+// KeepPresent implements store.Presence. A session that another replica takes over is fenced by its epoch.
 func (s *Store) KeepPresent(ctx context.Context, replica string) {
-	var wait time.Duration
-	for {
-		held, err := s.present(ctx, replica)
-		if ctx.Err() != nil {
-			return
-		}
-		if held { // at once: others look for the lock
-			wait = 0
-		}
-		s.log.WarnContext(ctx, "lost the connection that shows that this replica lives; will connect again", "error", err, "in", wait)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-		wait = min(max(2*wait, firstRetry), lastRetry)
-	}
-}
-
-// present holds the replica's lock on one connection, and looks for the dead, until the connection fails or ctx ends.
-func (s *Store) present(ctx context.Context, replica string) (held bool, err error) {
-	conn, err := pgx.ConnectConfig(ctx, s.listener.config.Copy())
-	if err != nil {
-		return false, fmt.Errorf("connect: %w", err)
-	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if ctx.Err() != nil && !conn.IsClosed() { // the server stops; a row that stays does no harm
-			_, _ = conn.Exec(closing, "delete from replicas where name = $1", replica)
-		}
-		_ = conn.Close(closing)
-	}()
-	if err := enter(ctx, conn, replica); err != nil {
-		return false, fmt.Errorf("take this replica's lock: %w", err)
-	}
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	suspects, since := map[string]bool{}, time.Now()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return true, ctx.Err()
-		}
-		if time.Since(since) < settleFor {
-			continue
-		}
-		if suspects, err = s.look(ctx, conn, replica, suspects); err != nil {
-			return true, fmt.Errorf("look for dead replicas: %w", err)
-		}
-	}
-}
-
-// enter takes the replica's lock and then says that it has one.
-func enter(ctx context.Context, conn *pgx.Conn, replica string) error {
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
-	defer cancel()
-	if err := pg.CheckWritable(ctx, conn); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, "select pg_advisory_lock("+lockOf("$1")+")", replica); err != nil {
-		return err
-	}
-	_, err := conn.Exec(ctx, "insert into replicas (name) values ($1) on conflict (name) do update set dead_at = null", replica)
-	return err
-}
-
-// errNoLock says that a lock does not last as long as its connection, as behind a pooler that shares connections.
-var errNoLock = errors.New("this replica's own lock is gone although its connection lives")
-
-// look ends the leases of the replicas whose locks are free for the second time. It returns those whose lock is free
-// now.
-func (s *Store) look(ctx context.Context, conn *pgx.Conn, replica string, suspects map[string]bool) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
-	defer cancel()
-	var mine bool
-	if err := conn.QueryRow(ctx, "select exists (select from pg_locks where locktype = 'advisory' and pid = pg_backend_pid() and granted)").Scan(&mine); err != nil {
-		return nil, err
-	}
-	if !mine {
-		return nil, errNoLock
-	}
-	// Shared, so that replicas that look at the same time do not take each other for the living.
-	free, err := collect(ctx, conn, pgx.RowTo[string], "select name from replicas where name <> $1 and (dead_at is not null or pg_try_advisory_xact_lock_shared("+lockOf("name")+"))", replica)
-	if err != nil {
-		return nil, err
-	}
-	next := map[string]bool{}
-	for _, name := range free {
-		next[name] = true
-		if !suspects[name] {
-			continue
-		}
-		if err := s.endLeases(ctx, conn, name); err != nil {
-			return nil, err
-		}
-	}
-	return next, nil
+	pg.Presence{Config: s.listener.config, Service: "session", EndLeases: s.endLeases, Log: s.log}.Keep(ctx, replica)
 }
 
 // endLeases ends the leases of a dead replica on sessions with work, and wakes all replicas. Rows that are locked are
 // left to the next look.
-func (s *Store) endLeases(ctx context.Context, conn *pgx.Conn, dead string) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// It may have connected again meanwhile.
-		tag, err := tx.Exec(ctx, "update replicas set dead_at = coalesce(dead_at, clock_timestamp()) where name = $1 and pg_try_advisory_xact_lock_shared("+lockOf("name")+")", dead)
-		if err != nil || tag.RowsAffected() == 0 {
-			return err
-		}
-		ended, err := collect(ctx, tx, func(r pgx.CollectableRow) (w store.Wake, err error) {
-			w.Kind = store.WakeInbox
-			return w, r.Scan(&w.Tenant, &w.Session)
-		}, `
-			with its as (
-				select tenant, session from sessions where runnable and holder = $1 and lease_until > clock_timestamp()
-				order by tenant, session for no key update skip locked
-			)
-			update sessions s set lease_until = clock_timestamp() from its i where s.tenant = i.tenant and s.session = i.session
-			returning s.tenant, s.session`, dead)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "delete from replicas where name = $1 and dead_at < clock_timestamp() - $2::interval", dead, forgetAfter); err != nil {
-			return err
-		}
-		if len(ended) == 0 {
-			return nil
-		}
-		s.log.WarnContext(ctx, "a replica is dead: its connection to the database has ended; its sessions go on elsewhere", "replica", dead, "sessions", len(ended))
-		b := &pgx.Batch{}
-		queueNotify(b, ended...)
-		return tx.SendBatch(ctx, b).Close()
-	})
+func (s *Store) endLeases(ctx context.Context, tx pgx.Tx, dead string) error {
+	ended, err := collect(ctx, tx, func(r pgx.CollectableRow) (w store.Wake, err error) {
+		w.Kind = store.WakeInbox
+		return w, r.Scan(&w.Tenant, &w.Session)
+	}, `
+		with its as (
+			select tenant, session from sessions where runnable and holder = $1 and lease_until > clock_timestamp()
+			order by tenant, session for no key update skip locked
+		)
+		update sessions s set lease_until = clock_timestamp() from its i where s.tenant = i.tenant and s.session = i.session
+		returning s.tenant, s.session`, dead)
+	if err != nil || len(ended) == 0 {
+		return err
+	}
+	s.log.WarnContext(ctx, "a replica is dead: its connection to the database has ended; its sessions go on elsewhere", "replica", dead, "sessions", len(ended))
+	b := &pgx.Batch{}
+	queueNotify(b, ended...)
+	return tx.SendBatch(ctx, b).Close()
 }

@@ -27,7 +27,8 @@ var migrations embed.FS
 // Store is a store.Store on Postgres.
 type Store struct {
 	tables.Tables
-	db database
+	db  database
+	log *slog.Logger
 }
 
 var _ store.Store = (*Store)(nil)
@@ -47,7 +48,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 		return nil, err
 	}
 	db := database{pool}
-	return &Store{tables.New(db), db}, nil
+	return &Store{tables.New(db), db, log}, nil
 }
 
 // database is the tables.DB of a pool.
