@@ -225,7 +225,9 @@ type remote struct {
 	execs     sandboxv1.ExecServiceClient
 	files     sandboxv1.FileServiceClient
 	workspace string // on the host
+	session   string
 	calls     int
+	conn      grpc.ClientConnInterface
 	close     func() error
 }
 
@@ -233,7 +235,7 @@ type remote struct {
 func (b *bench) dial(ctx context.Context) (_ *remote, err error) {
 	c := sandbox.Defaults()
 	b.made++
-	c.Limits.Flood, c.Limits.Output, c.Limits.FileSize = 8<<30, 4<<30, 4<<30
+	c.Limits.Flood, c.Limits.Output, c.Limits.FileSize, c.Limits.Execs = 8<<30, 4<<30, 4<<30, 2*loadSessions
 	c.Level, c.Data, c.CgroupParent, c.UIDBase = sandbox.LevelFull, filepath.Join(b.dir, fmt.Sprint("data", b.made)), "fairlead-bench", 500_000
 	s, err := sandbox.New(ctx, c, sandbox.Deps{Log: b.log})
 	if err != nil {
@@ -246,7 +248,7 @@ func (b *bench) dial(ctx context.Context) (_ *remote, err error) {
 	go func() { done <- server.Serve(local.Listener()) }()
 	r := &remote{
 		execs: sandboxv1.NewExecServiceClient(local.Conn), files: sandboxv1.NewFileServiceClient(local.Conn),
-		workspace: filepath.Join(c.Data, "default", "one", "workspace"),
+		workspace: filepath.Join(c.Data, "default", "one", "workspace"), session: "sessions/one", conn: local.Conn,
 	}
 	r.close = func() error {
 		_ = local.Conn.Close()
@@ -263,11 +265,14 @@ func (r *remote) open(ctx context.Context, conn grpc.ClientConnInterface) error 
 
 func (r *remote) call() *commonv1.CallRef {
 	r.calls++
-	return &commonv1.CallRef{Session: "sessions/one", Epoch: 1, CallId: fmt.Sprint("call.", r.calls)}
+	return &commonv1.CallRef{Session: r.session, Epoch: 1, CallId: fmt.Sprint("call.", r.calls)}
 }
 
 // truth runs /bin/true.
-func (r *remote) truth(ctx context.Context) error {
+func (r *remote) truth(ctx context.Context) error { return r.run(ctx, func() {}) }
+
+// run is truth, and calls started when the command has started.
+func (r *remote) run(ctx context.Context, started func()) error {
 	stream, err := r.execs.Exec(ctx)
 	if err != nil {
 		return err
@@ -280,6 +285,9 @@ func (r *remote) truth(ctx context.Context) error {
 		m, err := stream.Recv()
 		if err != nil {
 			return err
+		}
+		if m.GetStarted() != nil {
+			started()
 		}
 		if e := m.GetExited(); e != nil {
 			if e.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED || e.GetExitCode() != 0 {

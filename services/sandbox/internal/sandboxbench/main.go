@@ -27,6 +27,8 @@ func main() { program.Main(run) }
 // bench is what the measurements share.
 type bench struct {
 	rounds, sandboxes int
+	loadRounds        int
+	only              bool // the load alone
 	dir               string
 	groups            cgroup.Hierarchy
 	log               *slog.Logger
@@ -38,6 +40,8 @@ func run(ctx context.Context, args []string) (err error) {
 	f := flag.NewFlagSet("sandboxbench", flag.ContinueOnError)
 	f.IntVar(&b.rounds, "rounds", 300, "how often each kind of command is run")
 	f.IntVar(&b.sandboxes, "sandboxes", 200, "how many sandboxes are made")
+	f.IntVar(&b.loadRounds, "load-rounds", 10, "how many commands each session runs under load")
+	f.BoolVar(&b.only, "load", false, "measure commands under load alone")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -55,7 +59,10 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.groups.Close()) }()
-	return errors.Join(b.commands(ctx), b.creation(ctx), b.streams(ctx))
+	if b.only {
+		return b.load(ctx)
+	}
+	return errors.Join(b.commands(ctx), b.creation(ctx), b.streams(ctx), b.load(ctx))
 }
 
 func (b *bench) runner(ctx context.Context) (*bubblewrap.Runner, error) {
