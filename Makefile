@@ -288,11 +288,11 @@ check-modules: ## Fail when a module does not build alone or is not tidy, or the
 .PHONY: check-docs
 check-docs: build ## Fail when docs/configuration.md is not what the programs say, or when a page names a link, route or RPC that does not exist
 	@GOWORK=off go -C gen run ./cmd/checkdocs $(ROOT)
-	@(bin/fairlead config-table && bin/sandbox-kubernetes config-table) | diff -u docs/configuration.md - || { echo "run 'make docs' and commit the result" >&2; exit 1; }
+	@(bin/fairlead config-table && bin/sandbox-kubernetes config-table && bin/sandbox config-table) | diff -u docs/configuration.md - || { echo "run 'make docs' and commit the result" >&2; exit 1; }
 
 .PHONY: docs
 docs: build ## Write docs/configuration.md anew
-	(bin/fairlead config-table && bin/sandbox-kubernetes config-table) > docs/configuration.md
+	(bin/fairlead config-table && bin/sandbox-kubernetes config-table && bin/sandbox config-table) > docs/configuration.md
 
 .PHONY: fix
 fix: bin/golangci-lint bin/buf .protodeps/.stamp ## Format everything and mend what linters can mend

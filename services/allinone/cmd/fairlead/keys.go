@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func roleOf(name string) commonv1.Role {
 type createKeyCommand struct {
 	Title  string        `help:"What the key is for."`
 	Role   string        `enum:"viewer,user,operator,admin," default:"" help:"What it may do: viewer, user, operator or admin; default: as much as you and its user."`
-	Scopes []string      `placeholder:"SCOPE" help:"Limit it to these scopes, such as sessions.read."`
+	Scopes []string      `placeholder:"SCOPE" help:"Limit it to these scopes, such as sessions.read, or work.write:ENVIRONMENT for a worker of that environment."`
 	User   string        `help:"Its user, if it is not yours; for admins."`
 	TTL    time.Duration `name:"expires-in" placeholder:"720h" help:"How long it is valid; default: until it is revoked."`
 	JSON   bool          `name:"json" help:"Print JSON."`
@@ -44,7 +45,10 @@ type createKeyCommand struct {
 
 // Run makes a key. Nothing is printed but the key, so that a script can take it.
 func (c createKeyCommand) Run(ctx context.Context, s stdio) error {
-	k := &sessionv1.Key{Title: c.Title, Role: roleOf(c.Role), Scopes: c.Scopes}
+	k := &sessionv1.Key{Title: c.Title, Role: roleOf(c.Role), Scopes: slices.Clone(c.Scopes)}
+	for i, s := range k.Scopes {
+		k.Scopes[i] = strings.Replace(s, ":env_", ":", 1) // the id as Managed Agents has it
+	}
 	if c.User != "" {
 		k.User = "users/" + strings.TrimPrefix(c.User, "users/")
 	}

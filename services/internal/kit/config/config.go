@@ -66,7 +66,7 @@ type Options struct {
 // fault in the environment of another service.
 var foreign = []string{
 	"FAIRLEAD_SESSION_", "FAIRLEAD_TOOLS_", "FAIRLEAD_SANDBOX_", "FAIRLEAD_GATEWAY_",
-	"FAIRLEAD_DATABASE_URL", "FAIRLEAD_INTERNAL_KEY", "FAIRLEAD_INTERNAL_PUBLIC_KEYS", "FAIRLEAD_MODEL", "FAIRLEAD_CONFIG", "FAIRLEAD_SERVER",
+	"FAIRLEAD_DATABASE_URL", "FAIRLEAD_INTERNAL_KEY", "FAIRLEAD_INTERNAL_PUBLIC_KEYS", "FAIRLEAD_MODEL", "FAIRLEAD_CONFIG", "FAIRLEAD_SERVER", "FAIRLEAD_ENVIRONMENT_KEY",
 }
 
 // Validator may be implemented by a struct of the configuration, or a pointer to it. Load calls every one,

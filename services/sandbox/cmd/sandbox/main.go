@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"slices"
 
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
@@ -30,6 +32,9 @@ func defaults() configuration {
 func main() { program.Main(run) }
 
 func run(ctx context.Context, args []string) error {
+	if slices.Equal(args, []string{"config-table"}) {
+		return writeWorkKeys(os.Stdout)
+	}
 	if len(args) > 0 && args[0] == "work" {
 		return work(ctx, args[1:])
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 
@@ -30,10 +31,21 @@ func workDefaults() workConfiguration {
 	return c
 }
 
+// workPrefix begins the names in the environment.
+const workPrefix = config.Project + "SANDBOX_"
+
+// writeWorkKeys writes the section of docs/configuration.md with the keys that the service does not have.
+func writeWorkKeys(w io.Writer) error {
+	c := worker.DefaultConfig()
+	rows := config.Table(&c, config.Options{Prefix: workPrefix})
+	const title = "Workers: `sandbox work`, which has these keys and those of `sandbox` but for the listeners and `auth`; `data` is `data/worker`"
+	return config.WriteTable(w, title, rows)
+}
+
 // work makes the sandbox a worker of a Managed Agents server. The services are served to this process alone.
 func work(ctx context.Context, args []string) (err error) {
 	c := workDefaults()
-	if err := config.Load(&c, config.Options{Name: "sandbox work", Prefix: config.Project + "SANDBOX_", Args: args}); err != nil {
+	if err := config.Load(&c, config.Options{Name: "sandbox work", Prefix: workPrefix, Args: args}); err != nil {
 		return err
 	}
 	tel, err := telemetry.Setup(ctx, "sandbox", version, c.Log, os.Stderr)
