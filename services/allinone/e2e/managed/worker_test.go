@@ -240,14 +240,54 @@ func TestAnEnvironmentKeyServesItsEnvironmentAlone(t *testing.T) {
 // officialWorker starts the worker of the page. It is killed with the test.
 func (h *hosted) officialWorker(t *testing.T, folder string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(wiretest.Python(t), wiretest.File(t, "worker.py", wiretest.Example(t, "managed-agents.md", "python", "# A worker", h.URL)))
-	cmd.Env = append(os.Environ(), "ENVIRONMENT_ID="+h.environment, "ENVIRONMENT_KEY="+h.secret, "WORKDIR="+folder)
+	return h.runWorker(t, folder, wiretest.Python(t), wiretest.File(t, "worker.py", wiretest.Example(t, "managed-agents.md", "python", "# A worker", h.URL)))
+}
+
+// runWorker starts a program that is a worker.
+func (h *hosted) runWorker(t *testing.T, folder, program, script string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(program, script)
+	cmd.Env = append(os.Environ(), "SERVER="+h.URL, "ENVIRONMENT_ID="+h.environment, "ENVIRONMENT_KEY="+h.secret, "WORKDIR="+folder)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	return cmd
+}
+
+// TestAnOfficialWorkerIsKilledInMidCall shows that the next worker finds the call open, and that one result counts.
+func TestAnOfficialWorkerIsKilledInMidCall(t *testing.T) {
+	prove.Only(t, "it starts official workers in two languages, and waits for a lease")
+	s := serveUsers(t)
+	for language, start := range map[string]func(t *testing.T, h *hosted, folder string) *exec.Cmd{
+		"Python": func(t *testing.T, h *hosted, folder string) *exec.Cmd { return h.officialWorker(t, folder) },
+		"TypeScript": func(t *testing.T, h *hosted, folder string) *exec.Cmd {
+			return h.runWorker(t, folder, wiretest.Node(t), wiretest.Script(t, "worker.mjs"))
+		},
+	} {
+		t.Run(language, func(t *testing.T) {
+			h, folder := beginHosted(t, s), t.TempDir()
+			st := h.follow(t, h.session, "", h.api...)
+			worker := start(t, h, folder)
+			s.say(t, h.session, "mid-call, please", h.api...)
+			(&machine{data: folder}).file(t, "runs.txt")
+			if err := worker.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, "go.txt"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			start(t, h, folder)
+			events := turnEnds(t, st)
+			if got := strings.TrimSpace(said(last(t, events, "agent.message"))); got != "It says finished" {
+				t.Errorf("the agent says %q", got)
+			}
+			if got := kinds(events); strings.Count(got, "user.tool_result") != 1 {
+				t.Errorf("the result came as %s", got)
+			}
+		})
+	}
 }
 
 // TestTheOfficialWorker runs the calls of a session. Another one goes on after it was killed, and makes no call again that was answered.
