@@ -21,7 +21,7 @@ const (
 	// holders is how many sessions share the idle followers.
 	holders = 50
 	// settled is how long followers wait before their memory is measured, and quietFor how long their CPU is.
-	settled, quietFor = 60 * time.Second, 20 * time.Second
+	settled, quietFor = 50 * time.Second, 10 * time.Second
 	// crowd is how many clients follow one busy session.
 	crowd = 1000
 )

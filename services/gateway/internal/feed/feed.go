@@ -69,7 +69,7 @@ type Reader struct {
 // Join returns a Reader behind a number up to which its follower has read the log, which the service must have allowed.
 // ctx has the principal and does not bound the feed. notify is called, and must not block, when Next has more.
 // Without what follows the number, Join returns ErrBehind.
-func (h *Hub) Join(ctx context.Context, session string, after int64, notify func()) (*Reader, error) {
+func (h *Hub) Join(ctx context.Context, session string, after int64, notify func()) (*Reader, error) { //nolint:contextcheck // a feed outlives its first follower
 	caller, ok := principal.From(ctx)
 	if !ok {
 		caller = principal.Default()

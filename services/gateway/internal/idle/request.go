@@ -33,7 +33,7 @@ func Begin(r *http.Request) (*http.Request, *Request) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(outer), requestKey{}, q))
 	q.cancel = cancel
 	q.unlink = context.AfterFunc(outer, func() { cancel(context.Cause(outer)) })
-	return r.WithContext(ctx), q //nolint:contextcheck // it has the values of the request's and ends with it
+	return r.WithContext(ctx), q
 }
 
 // Return ends what the request holds, unless its answer outlives the handler.

@@ -47,7 +47,7 @@ func (s *Server) Events(w http.ResponseWriter, r *http.Request, params map[strin
 			return nil, err
 		}
 		src, err := open(ctx, cancel, streamEvents, s.cfg.OpenTimeout, st)
-		src.session, src.after, src.outer = params["parent"], after, r.Context() //nolint:contextcheck // the one of ctx
+		src.session, src.after, src.outer = params["parent"], after, r.Context()
 		return src, err
 	})
 }

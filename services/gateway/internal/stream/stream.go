@@ -96,7 +96,7 @@ func (s *Server) pump(ctx context.Context, o *output, src *source) {
 	err := p.run(ctx, src)
 	if errors.Is(err, errCaughtUp) {
 		src.close()
-		p.follow(src.outer)
+		p.follow(src.outer) //nolint:contextcheck // ctx has ended with src
 		return
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
@@ -41,6 +42,7 @@ func returnMemory(ctx context.Context) {
 		case <-tick.C:
 		}
 		if now = readMemory(); now.returns(before) {
+			runtime.GC() // each collection halves the stacks that have grown too large
 			debug.FreeOSMemory()
 			now = readMemory()
 			now.kept = now.held
