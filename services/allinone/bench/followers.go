@@ -29,15 +29,18 @@ const (
 // measureFollowers measures what clients need that wait for turns in which nothing happens, and what one event costs when
 // many clients follow it.
 func measureFollowers(ctx context.Context, b *bench) error {
+	if err := b.crowd(ctx); err != nil {
+		return err
+	}
+	if err := b.idle(ctx, allWires[0], false, wholeMemory); err != nil {
+		return err
+	}
 	for _, w := range allWires {
 		if err := b.idle(ctx, w, true, gatewayMemory); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
-	if err := b.idle(ctx, allWires[0], false, wholeMemory); err != nil {
-		return err
-	}
-	return b.crowd(ctx)
+	return nil
 }
 
 // idle measures the memory of a program, in its resident set, for clients of one protocol. The gateway is a process of
