@@ -37,7 +37,9 @@ type sessionLog struct {
 	ended  chan struct{}
 }
 
-func newLog() *sessionLog { return &sessionLog{grown: make(chan struct{}), ended: make(chan struct{}, 1000)} }
+func newLog() *sessionLog {
+	return &sessionLog{grown: make(chan struct{}), ended: make(chan struct{}, 1000)}
+}
 
 // add appends events, and ends the log with end unless it is nil.
 func (l *sessionLog) add(end error, texts ...string) {
