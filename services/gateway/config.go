@@ -24,6 +24,7 @@ type Config struct {
 	Rate                float64       `key:"rate" help:"how many requests a second one client address may make; 0 for no limit"`
 	Burst               int           `key:"burst" help:"how many requests one client address may make at once, where rate is not 0"`
 	PublicURL           string        `key:"public-url" help:"where clients, and authorization servers of MCP, reach the server, such as https://agents.example.com, if not at the address of their request"`
+	PublicGRPC          string        `key:"public-grpc" help:"where clients reach gRPC, such as agents.example.com:443, for the cards of A2A; without it, cards name the other bindings alone"`
 	MCPSessions         bool          `key:"mcp-sessions" help:"whether MCP clients of revisions before 2026-07-28 get sessions, which live in this process: they can be asked, and hear of changed tools. With several replicas, send requests with the same Mcp-Session-Id to the same one"`
 	A2AMaxDepth         int           `key:"a2a-max-depth" help:"through how many agents a message of A2A may have come; the one beyond is refused, so that agents do not ask each other for ever"`
 	AllowedOrigins      []string      `key:"allowed-origins" help:"origins of web pages that may call from a browser, such as https://app.example.com; none by default"`

@@ -60,6 +60,7 @@ type Service struct {
 	grpc    *forward.Table // nil if other components serve the public RPCs
 	mcp     *mcp.Server
 	shared  stream.Shared
+	agents  *a2a.Server
 	origins []string
 	health  healthv1.HealthClient
 }
@@ -93,7 +94,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
 	}, d.Session, streams, d.Log)
 	shared := stream.Shared{Feeds: feed.NewHub(sessionv1.NewSessionServiceClient(d.Session)), Keeper: idle.New(d.Log)}
-	wires, err := foreign(c, d, streams, shared) //nolint:contextcheck // a request brings its own
+	wires, agents, err := foreign(c, d, streams, shared) //nolint:contextcheck // a request brings its own
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
@@ -116,29 +117,30 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
-	s := &Service{handler: handler, mcp: model, shared: shared, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}
+	s := &Service{handler: handler, mcp: model, agents: agents, shared: shared, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}
 	if d.ServesGRPC {
 		s.grpc = methods
 	}
 	return s, nil
 }
 
-// foreign returns the foreign protocols.
-func foreign(c Config, d Deps, streams *limit.Streams, waiting stream.Shared) ([]wire.Handler, error) {
+// foreign returns the foreign protocols, and the one of them that is served over gRPC, too.
+func foreign(c Config, d Deps, streams *limit.Streams, waiting stream.Shared) ([]wire.Handler, *a2a.Server, error) {
 	shared, err := wire.New(wire.Config{
 		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
 	}, d.Session, streams, waiting, d.Log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sockets, err := socket.New(shared, c.AllowedOrigins)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	agents := a2a.New(a2a.Config{PublicURL: c.PublicURL, PublicGRPC: c.PublicGRPC, MaxDepth: c.A2AMaxDepth}, shared, d.Session)
 	return []wire.Handler{
 		aisdk.New(shared, d.Session), agui.New(shared, d.Session, d.Tools), managed.New(shared, d.Session), openaiagents.New(shared, d.Session),
-		a2a.New(a2a.Config{PublicURL: c.PublicURL, MaxDepth: c.A2AMaxDepth}, shared, d.Session), sockets,
-	}, nil
+		agents, sockets,
+	}, agents, nil
 }
 
 // secret returns a secret that is not empty.
@@ -152,8 +154,9 @@ func secret(given []byte) []byte {
 }
 
 // RegisterPublic implements rpc.Component: it registers the public RPCs of all services, unless other components
-// serve them.
+// serve them, and those of A2A.
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
+	s.agents.Register(r)
 	if s.grpc != nil {
 		s.grpc.Register(r)
 	}

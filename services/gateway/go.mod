@@ -3,6 +3,7 @@ module github.com/fairlead/fairlead/services/gateway
 go 1.26.0
 
 require (
+	github.com/a2aproject/a2a-go/v2 v2.3.1
 	github.com/coder/websocket v1.8.15
 	github.com/fairlead/fairlead/gen v0.0.0
 	github.com/fairlead/fairlead/services/internal/kit v0.0.0

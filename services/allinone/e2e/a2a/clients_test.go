@@ -78,11 +78,11 @@ func TestTheOfficialClient(t *testing.T) {
 
 func TestTheOfficialClientOfPython(t *testing.T) {
 	prove.Only(t, "the client is installed with pip")
-	for _, transport := range []string{"JSONRPC", "HTTP+JSON"} {
+	for _, transport := range []string{"JSONRPC", "HTTP+JSON", "GRPC"} {
 		t.Run(transport, func(t *testing.T) {
 			s := serve(t)
 			cmd := exec.CommandContext(t.Context(), filepath.Join(need(t, "bin/a2a"), "bin/python"), "testdata/client.py")
-			cmd.Env = append(os.Environ(), "SERVER="+s.URL, "TRANSPORT="+transport)
+			cmd.Env = append(os.Environ(), "SERVER="+s.URL, "TRANSPORT="+transport, "GRPC_AT="+s.GRPC)
 			lines, errs := drive(t, cmd, func(string, io.Writer) {})
 			if want := []string{"a plain task", "a page that is loaded again", "a task that follows", "an error"}; !slices.Equal(lines, want) {
 				t.Errorf("these held: %q\n%s", lines, errs)

@@ -1,4 +1,5 @@
-// Package a2a serves the protocol A2A (Agent2Agent), version 1.0, to other agents: over JSON-RPC and over HTTP with JSON.
+// Package a2a serves the protocol A2A (Agent2Agent), version 1.0, to other agents: over JSON-RPC, over HTTP
+// with JSON, and over gRPC.
 // A context is a session, and a task is a turn of it.
 //
 // A fold makes a task and its updates from the session's log. What the wire is, follows from the protocol's definition
@@ -28,6 +29,8 @@ import (
 type Config struct {
 	// PublicURL is where clients reach the server; empty: at the address of their requests.
 	PublicURL string
+	// PublicGRPC is where clients reach gRPC; empty: cards do not name it.
+	PublicGRPC string
 	// MaxDepth is the most agents that a message may have come through.
 	MaxDepth int
 }
@@ -73,6 +76,8 @@ type call struct {
 	// rpc is whether it is a call of JSON-RPC, and id its id.
 	rpc bool
 	id  json.RawMessage
+	// send takes the updates of a stream over gRPC; nil: the stream is the HTTP answer.
+	send func(update) error
 }
 
 // operation does what a request asks for. It returns the answer, or nil if it has answered itself.
@@ -80,7 +85,7 @@ type operation func(c *call) (any, error)
 
 // operations are those of the protocol, by their names in JSON-RPC.
 var operations = map[string]operation{
-	"SendMessage": (*call).send, "SendStreamingMessage": (*call).sendStreaming, "GetTask": (*call).get, "ListTasks": (*call).list,
+	"SendMessage": (*call).sendMessage, "SendStreamingMessage": (*call).sendStreaming, "GetTask": (*call).get, "ListTasks": (*call).list,
 	"CancelTask": (*call).cancel, "SubscribeToTask": (*call).subscribe, "GetExtendedAgentCard": (*call).extendedCard,
 	"CreateTaskPushNotificationConfig": (*call).push, "GetTaskPushNotificationConfig": (*call).push, "ListTaskPushNotificationConfigs": (*call).push,
 	"DeleteTaskPushNotificationConfig": (*call).push,
@@ -321,6 +326,9 @@ func (c *call) base() string {
 
 // stream follows a task: from the event with a number, to its end.
 func (c *call) stream(e *encoder, after int64) error {
+	if c.send != nil {
+		return c.feed(e, after)
+	}
 	e.frame, e.fault = sse, func(dst []byte, why error) []byte {
 		b, _ := json.Marshal(restError(why)) //nolint:errchkjson // it is all text
 		return fmt.Appendf(dst, "event: error\ndata: %s\n\n", b)

@@ -22,7 +22,7 @@ func (c *call) card() error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(cardOf(got.GetAgent(), c.base()+prefix+c.agent, c.MaxDepth))
+	b, err := json.Marshal(cardOf(got.GetAgent(), c.base()+prefix+c.agent, c.Config))
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func (c *call) card() error {
 	return nil
 }
 
-// cardOf returns the card of an agent that is reached at a URL.
-func cardOf(a *sessionv1.Agent, at string, maxDepth int) object {
+// cardOf returns the card of an agent that is reached at a URL. Over gRPC, the tenant of a request is the agent.
+func cardOf(a *sessionv1.Agent, at string, c Config) object {
 	id := strings.TrimPrefix(a.GetName(), "agents/")
 	about := a.GetDescription()
 	if about == "" {
@@ -59,13 +59,16 @@ func cardOf(a *sessionv1.Agent, at string, maxDepth int) object {
 	if a.GetVersion() > 0 {
 		release = strconv.Itoa(int(a.GetVersion()))
 	}
+	interfaces := []object{
+		{"url": at, "protocolBinding": "JSONRPC", "protocolVersion": version}, {"url": at, "protocolBinding": "HTTP+JSON", "protocolVersion": version},
+	}
+	if c.PublicGRPC != "" {
+		interfaces = append(interfaces, object{"url": c.PublicGRPC, "protocolBinding": "GRPC", "protocolVersion": version, "tenant": id})
+	}
 	return object{
-		"name": id, "description": about, "version": release,
-		"supportedInterfaces": []object{
-			{"url": at, "protocolBinding": "JSONRPC", "protocolVersion": version}, {"url": at, "protocolBinding": "HTTP+JSON", "protocolVersion": version},
-		},
+		"name": id, "description": about, "version": release, "supportedInterfaces": interfaces,
 		"capabilities": object{"streaming": true, "pushNotifications": false, "extendedAgentCard": false, "extensions": []object{{
-			"uri": depthExtension, "description": "A number in the metadata of a message: through how many agents it has come.", "params": object{"max": maxDepth},
+			"uri": depthExtension, "description": "A number in the metadata of a message: through how many agents it has come.", "params": object{"max": c.MaxDepth},
 		}}},
 		"securitySchemes":      object{"bearer": object{"httpAuthSecurityScheme": object{"scheme": "Bearer"}}},
 		"securityRequirements": []object{{"schemes": object{"bearer": object{"list": []string{}}}}},

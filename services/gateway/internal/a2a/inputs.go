@@ -100,6 +100,9 @@ func (in *sendRequest) turn(depth int) (*sessionv1.CreateTurnRequest, error) {
 
 // content returns what the model gets of a part.
 func (p part) content(field string) (*commonv1.Content, error) {
+	if string(p.Data) == "null" && (p.Text != nil || p.Raw != nil || p.URL != nil) {
+		p.Data = nil // some clients write every member
+	}
 	set := 0
 	for _, has := range []bool{p.Text != nil, p.Raw != nil, p.URL != nil, len(p.Data) > 0} {
 		if has {

@@ -174,8 +174,8 @@ func (c *call) sendStreaming() (any, error) {
 	return nil, c.stream(&encoder{fold: f, from: b.last, history: b.in.history()}, b.after)
 }
 
-// send sends a message, and waits until its task has ended or asks for something.
-func (c *call) send() (any, error) {
+// sendMessage sends a message, and waits until its task has ended or asks for something.
+func (c *call) sendMessage() (any, error) {
 	b, err := c.begin()
 	if err != nil {
 		return nil, err

@@ -4,9 +4,10 @@ import asyncio
 import os
 import uuid
 
+import grpc
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
-from a2a.types import GetTaskRequest, Message, Part, Role, SendMessageRequest, TaskState
+from a2a.types import AgentInterface, GetTaskRequest, Message, Part, Role, SendMessageRequest, TaskState
 
 server, transport = os.environ["SERVER"], os.environ["TRANSPORT"]
 
@@ -19,7 +20,10 @@ async def main():
     async with httpx.AsyncClient(timeout=60) as http:
         card = await A2ACardResolver(http, server + "/a2a/coder").get_agent_card()
         assert card.name == "coder", card
-        client = ClientFactory(ClientConfig(httpx_client=http, supported_protocol_bindings=[transport])).create(card)
+        if transport == "GRPC":  # a server that is told its address says so itself
+            card.supported_interfaces.append(AgentInterface(url=os.environ["GRPC_AT"], protocol_binding="GRPC", protocol_version="1.0", tenant="coder"))
+        config = ClientConfig(httpx_client=http, supported_protocol_bindings=[transport], grpc_channel_factory=grpc.aio.insecure_channel)
+        client = ClientFactory(config).create(card)
         text, task, state = "", None, None
         async for event in client.send_message(message("hello")):
             if event.HasField("task"):
