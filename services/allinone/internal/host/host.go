@@ -1,5 +1,5 @@
-// Package host runs the four services in one process. They call each other over
-// an in-memory listener, with the same code as over the network.
+// Package host runs the four services in one process. They call each other in
+// memory, with the same code as over the network.
 package host
 
 import (

@@ -91,7 +91,7 @@ func unspecified(host string) bool {
 
 // share prepares a server for sharing its database: it sets the name and the address by
 // which the others know it.
-func (c *Config) share(ctx context.Context, self *grpc.ClientConn, connect connector) (*shared, error) {
+func (c *Config) share(ctx context.Context, self grpc.ClientConnInterface, connect connector) (*shared, error) {
 	name, err := c.nodeName()
 	if err != nil {
 		return nil, fmt.Errorf("the name of this server: %w", err)

@@ -27,9 +27,9 @@ type group struct {
 
 // NewGroup returns a set of one node, which is this program: conn reaches it and remains the caller's. Learn
 // adds other nodes.
-func NewGroup(self string, conn *grpc.ClientConn, dial Dialer) *Set {
+func NewGroup(self string, conn grpc.ClientConnInterface, dial Dialer) *Set {
 	return &Set{
-		names: []string{self}, conns: map[string]*grpc.ClientConn{self: conn},
+		names: []string{self}, conns: map[string]grpc.ClientConnInterface{self: conn},
 		group: &group{dial: dial, moves: map[string]func(string){}, addresses: map[string]string{}},
 	}
 }

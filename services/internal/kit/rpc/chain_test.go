@@ -29,7 +29,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRequestID(t *testing.T) {
-	cc := rpctest.Dial(t, (&notes{}).RegisterPublic)
+	overBoth(t, &notes{}, testRequestID)
+}
+
+func testRequestID(t *testing.T, cc grpc.ClientConnInterface) {
 	t.Run("an empty one is made and answered", func(t *testing.T) {
 		var header metadata.MD
 		out, err := take(t.Context(), cc, newNote("hi"), grpc.Header(&header))
@@ -84,8 +87,9 @@ func TestRequestID(t *testing.T) {
 	})
 }
 
-func TestValidation(t *testing.T) {
-	cc := rpctest.Dial(t, (&notes{}).RegisterPublic)
+func TestValidation(t *testing.T) { overBoth(t, &notes{}, testValidation) }
+
+func testValidation(t *testing.T, cc grpc.ClientConnInterface) {
 	all := []string{"text", "items[1].key"}
 	check := func(t *testing.T, err error, want ...string) {
 		t.Helper()
@@ -214,24 +218,25 @@ func calls(do func(context.Context) error) map[string]func(t *testing.T, log *sl
 
 // servePeer is rpctest.Dial with a log of the test's. A call's line is in it before the call returns: the interceptors
 // write it before the status is sent.
-func servePeer(t *testing.T, log *slog.Logger, n *notes) *grpc.ClientConn {
+func servePeer(t testing.TB, log *slog.Logger, n *notes) grpc.ClientConnInterface {
 	t.Helper()
-	local, server := rpc.NewLocal(keys, rpc.WithFallback(principal.Default())), rpc.NewPeerServer(log, keys)
+	pipe, server := rpc.NewPipe(keys, rpc.WithFallback(principal.Default())), rpc.NewPeerServer(log, keys)
 	n.RegisterPublic(server)
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(local.Listener()) }()
+	go func() { done <- server.Serve(pipe.Listener()) }()
 	t.Cleanup(func() {
-		_ = local.Conn.Close()
+		_ = pipe.Conn.Close()
 		server.Stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	return local.Conn
+	return pipe.Conn
 }
 
-func TestTooLargeAndUnknown(t *testing.T) {
-	cc := rpctest.Dial(t, (&notes{}).RegisterPublic)
+func TestTooLargeAndUnknown(t *testing.T) { overBoth(t, &notes{}, testTooLargeAndUnknown) }
+
+func testTooLargeAndUnknown(t *testing.T, cc grpc.ClientConnInterface) {
 	big := newNote(strings.Repeat("x", rpc.MaxMessage))
 	t.Run("a unary request beyond the limit", func(t *testing.T) {
 		if _, err := take(t.Context(), cc, big, grpc.MaxCallSendMsgSize(2*rpc.MaxMessage)); status.Code(err) != codes.ResourceExhausted {

@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/certificate"
@@ -77,10 +75,7 @@ func dial(target string, opts ...DialOption) (*grpc.ClientConn, error) {
 	for _, o := range opts {
 		o(&c)
 	}
-	unary, streams := []grpc.UnaryClientInterceptor{deadline(DefaultTimeout)}, []grpc.StreamClientInterceptor{}
-	if c.keys != nil {
-		unary, streams = append(unary, c.keys.UnaryClient(c.fallback), passClientUnary), append(streams, c.keys.StreamClient(c.fallback), passClientStream)
-	}
+	unary, streams := c.interceptors()
 	transport := insecure.NewCredentials()
 	if c.files.Dials() {
 		transport = c.files.Credentials(false)
@@ -96,6 +91,15 @@ func dial(target string, opts ...DialOption) (*grpc.ClientConn, error) {
 		grpc.WithConnectParams(connecting),
 		grpc.WithIdleTimeout(0), // peers are few; a kept connection makes the first call after a pause as fast as the others
 	}, c.extra...)...)
+}
+
+// interceptors returns what calls pass, from the outside in.
+func (c *dialConfig) interceptors() ([]grpc.UnaryClientInterceptor, []grpc.StreamClientInterceptor) {
+	unary, streams := []grpc.UnaryClientInterceptor{deadline(DefaultTimeout)}, []grpc.StreamClientInterceptor{}
+	if c.keys != nil {
+		unary, streams = append(unary, c.keys.UnaryClient(c.fallback), passClientUnary), append(streams, c.keys.StreamClient(c.fallback), passClientStream)
+	}
+	return unary, streams
 }
 
 // deadline gives unary calls without a deadline one of d.
@@ -147,44 +151,4 @@ func (c actingConn) Invoke(ctx context.Context, method string, args, reply any, 
 // NewStream implements grpc.ClientConnInterface.
 func (c actingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return c.ClientConnInterface.NewStream(c.act(ctx), desc, method, opts...)
-}
-
-// Local is the in-memory listener of a program that has several services, with a connection to it.
-// Pass Conn to components as their peers and Local to Serve, which closes both.
-type Local struct {
-	// Conn reaches the peer face. Calls without a principal are refused.
-	Conn *grpc.ClientConn
-	// Keys are those of the peer face.
-	Keys *internaltoken.Keys
-
-	listener *bufconn.Listener
-}
-
-// localBuffer is how many bytes may be in transit between the two ends.
-const localBuffer = 1 << 20
-
-// NewLocal returns a Local, whose calls carry tokens of these keys. Calls wait until Serve is running.
-func NewLocal(keys *internaltoken.Keys, opts ...DialOption) *Local {
-	l := &Local{Keys: keys, listener: bufconn.Listen(localBuffer)}
-	opts = append([]DialOption{
-		WithKeys(keys),
-		WithDialOptions(grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.listener.DialContext(ctx) })),
-	}, opts...)
-	conn, err := dial("passthrough:///local", opts...)
-	if err != nil { // the target and our options are constants, so only an option of the caller can be wrong
-		panic(fmt.Sprintf("rpc: in-memory connection: %v", err))
-	}
-	l.Conn = conn
-	return l
-}
-
-// Listener returns the end to serve on, for programs that do not use Serve.
-func (l *Local) Listener() net.Listener { return l.listener }
-
-// Close closes both ends. Serve calls it; a program that fails before Serve must
-// call it.
-func (l *Local) Close() error {
-	err := l.Conn.Close()
-	_ = l.listener.Close()
-	return err
 }

@@ -2,8 +2,8 @@
 // chain of interceptors on every face.
 //
 // A service has two faces. The public face serves clients, by their credentials. The peer face serves the other
-// services, with internal RPCs besides the public ones, by their internal tokens. In a program that has all services, peers meet on an in-memory
-// listener (Local) and use exactly the same code.
+// services, with internal RPCs besides the public ones, by their internal tokens. In a program that has all services, peers meet in
+// memory (Local) and use exactly the same code.
 package rpc
 
 import (

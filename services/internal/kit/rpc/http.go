@@ -174,7 +174,7 @@ func (s *serving) setHealth(err error) {
 		status = healthv1.HealthCheckResponse_NOT_SERVING
 	}
 	s.health.SetServingStatus("", status)
-	for _, srv := range s.grpc {
+	for _, srv := range s.stoppers {
 		for name := range srv.GetServiceInfo() {
 			s.health.SetServingStatus(name, status)
 		}

@@ -53,7 +53,7 @@ func TestAnOpenRPCNeedsNoCredentialAndHasNoPrincipal(t *testing.T) {
 		return in, nil
 	}
 	r := serve(t, everywhere(), m)
-	deliver := func(ctx context.Context, cc *grpc.ClientConn) error {
+	deliver := func(ctx context.Context, cc grpc.ClientConnInterface) error {
 		anonymous = false
 		return cc.Invoke(ctx, openMethod, newNote("x"), dynamicpb.NewMessage(note))
 	}

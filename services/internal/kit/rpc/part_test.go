@@ -158,7 +158,7 @@ func everywhere() rpc.Config {
 }
 
 // waitFor waits until the health service has the wanted status.
-func waitFor(t *testing.T, want healthv1.HealthCheckResponse_ServingStatus, cc *grpc.ClientConn) {
+func waitFor(t *testing.T, want healthv1.HealthCheckResponse_ServingStatus, cc grpc.ClientConnInterface) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

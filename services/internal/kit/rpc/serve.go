@@ -56,6 +56,13 @@ func newScope(base context.Context) scope {
 	return scope{ctx, cancel}
 }
 
+// stopper is a server of gRPC calls: GracefulStop waits for them, Stop cancels them.
+type stopper interface {
+	GracefulStop()
+	Stop()
+	GetServiceInfo() map[string]grpc.ServiceInfo
+}
+
 // serving is one run of Serve.
 type serving struct {
 	Config
@@ -65,7 +72,7 @@ type serving struct {
 	components []Component
 
 	health    *health.Server
-	grpc      []*grpc.Server
+	stoppers  []stopper // of gRPC
 	http      []*http.Server
 	listeners map[string]net.Listener
 	files     *certificate.Files
@@ -172,19 +179,21 @@ func (s *serving) serveGRPC() {
 	if keys == nil {
 		keys = s.local.Keys
 	}
-	serve := func(l net.Listener, c credentials.TransportCredentials) {
-		peer := s.newGRPC(peerFace(keys), s.peers, c)
+	register := func(r grpc.ServiceRegistrar) {
 		for _, c := range s.components {
-			c.RegisterPublic(peer)
-			c.RegisterPeer(peer)
+			c.RegisterPublic(r)
+			c.RegisterPeer(r)
 		}
-		s.serveOn(peer, l)
 	}
 	if l := s.listeners["peer"]; l != nil {
-		serve(l, s.credentials(true))
+		peer := s.newGRPC(peerFace(keys), s.peers, s.credentials(true))
+		register(peer)
+		s.serveOn(peer, l)
 	}
 	if s.local != nil {
-		serve(s.local.listener, insecure.NewCredentials())
+		unary, streams := peerFace(keys).interceptors(s.log, s.peers, gateOf(s.components), auditing{auditorOf(s.components), true})
+		s.local.serve(func(r grpc.ServiceRegistrar) { healthv1.RegisterHealthServer(r, s.health); register(r) }, unary, streams)
+		s.stoppers = append(s.stoppers, s.local)
 	}
 }
 
@@ -200,7 +209,7 @@ func (s *serving) newGRPC(f face, streams scope, c credentials.TransportCredenti
 	srv := newServer(f, s.log, streams, gateOf(s.components), auditing{auditorOf(s.components), f.name == "peer"}, grpc.Creds(c))
 	healthv1.RegisterHealthServer(srv, s.health)
 	reflection.Register(srv)
-	s.grpc = append(s.grpc, srv)
+	s.stoppers = append(s.stoppers, srv)
 	return srv
 }
 
@@ -262,13 +271,13 @@ func (s *serving) drain(deadline time.Time) *sync.WaitGroup {
 func (s *serving) stopGRPC(deadline time.Time) {
 	force := time.AfterFunc(time.Until(deadline), func() {
 		s.log.Warn("requests were still running at the end of the grace period and are cancelled")
-		for _, srv := range s.grpc {
+		for _, srv := range s.stoppers {
 			srv.Stop()
 		}
 	})
 	defer force.Stop()
 	var wg sync.WaitGroup
-	for _, srv := range s.grpc {
+	for _, srv := range s.stoppers {
 		wg.Go(srv.GracefulStop)
 	}
 	wg.Wait()

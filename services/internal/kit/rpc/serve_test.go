@@ -36,7 +36,7 @@ func TestServeFaces(t *testing.T) {
 	}
 	r := serve(t, everywhere(), web{p})
 	acme := principal.With(t.Context(), principal.Service("acme", "bob"))
-	inside := func(cc *grpc.ClientConn) error {
+	inside := func(cc grpc.ClientConnInterface) error {
 		return cc.Invoke(acme, "/fairlead.test.v1.Inside/Take", newNote("x"), dynamicpb.NewMessage(note))
 	}
 	t.Run("the public face makes everybody the default principal", func(t *testing.T) {

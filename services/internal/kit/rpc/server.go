@@ -64,22 +64,31 @@ func gateOf(components []Component) *access.Gate {
 	return access.NewGate(nil)
 }
 
-// newServer makes the server of a face. The contexts of its streams end with draining.
+// interceptors returns what the calls on a face pass, from the outside in. The contexts of streams end with draining.
+//
+//nolint:revive,contextcheck // draining is not the context of this call, and the handlers' contexts are the server's
+func (f face) interceptors(log *slog.Logger, draining context.Context, gate *access.Gate, audit auditing) ([]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor) {
+	v := newValidator()
+	return []grpc.UnaryServerInterceptor{
+			recoverUnary(log), logUnary(log, f.name), apierr.UnaryServer(log),
+			f.unary, noteUnary, audit.unary, gate.UnaryCaller, requestIDUnary, v.unary, gate.UnaryRequest,
+		}, []grpc.StreamServerInterceptor{
+			recoverStream(log), logStream(log, f.name), apierr.StreamServer(log), drainStream(draining),
+			f.stream, noteStream, audit.stream, gate.StreamCaller, requestIDStream, v.stream, gate.StreamRequest,
+		}
+}
+
+// newServer makes the server of a face.
 //
 //nolint:revive // draining is not the context of this call
 func newServer(f face, log *slog.Logger, draining context.Context, gate *access.Gate, audit auditing, o ...grpc.ServerOption) *grpc.Server {
-	v := newValidator()
-	//nolint:contextcheck // the handlers' contexts are grpc-go's
+	unary, stream := f.interceptors(log, draining, gate, audit)
 	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.ForceServerCodecV2(FrameCodec{}),
 		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(traced)),
-		grpc.ChainUnaryInterceptor(
-			recoverUnary(log), logUnary(log, f.name), apierr.UnaryServer(log),
-			f.unary, noteUnary, audit.unary, gate.UnaryCaller, requestIDUnary, v.unary, gate.UnaryRequest),
-		grpc.ChainStreamInterceptor(
-			recoverStream(log), logStream(log, f.name), apierr.StreamServer(log), drainStream(draining),
-			f.stream, noteStream, audit.stream, gate.StreamCaller, requestIDStream, v.stream, gate.StreamRequest),
+		grpc.ChainUnaryInterceptor(unary...),
+		grpc.ChainStreamInterceptor(stream...),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(f.streams), grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietTime, Timeout: keepaliveWait}),

@@ -151,12 +151,12 @@ func (n *notes) RegisterPeer(s grpc.ServiceRegistrar) {
 	s.RegisterService(n.desc("fairlead.test.v1.Inside", []grpc.MethodDesc{{MethodName: "Take", Handler: n.unary}}, nil), n)
 }
 
-func take(ctx context.Context, cc *grpc.ClientConn, in proto.Message, opts ...grpc.CallOption) (*dynamicpb.Message, error) {
+func take(ctx context.Context, cc grpc.ClientConnInterface, in proto.Message, opts ...grpc.CallOption) (*dynamicpb.Message, error) {
 	out := dynamicpb.NewMessage(note)
 	return out, cc.Invoke(ctx, unaryMethod, in, out, opts...)
 }
 
-func exchange(ctx context.Context, cc *grpc.ClientConn) (grpc.ClientStream, error) {
+func exchange(ctx context.Context, cc grpc.ClientConnInterface) (grpc.ClientStream, error) {
 	return cc.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, streamMethod)
 }
 

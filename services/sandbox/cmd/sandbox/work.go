@@ -59,20 +59,20 @@ func work(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, box.Close()) }()
 	keys := internaltoken.Random()
-	local := rpc.NewLocal(keys, rpc.WithFallback(principal.Service("default", "default")))
+	pipe := rpc.NewPipe(keys, rpc.WithFallback(principal.Service("default", "default")))
 	server := rpc.NewPeerServer(slog.New(warnings{tel.Log.Handler()}), keys) //nolint:contextcheck // Stop ends it
 	box.RegisterPeer(server)
-	w, err := worker.New(c.Worker, local.Conn, c.Sandbox.NetworkPolicy(), tel.Log)
+	w, err := worker.New(c.Worker, pipe.Conn, c.Sandbox.NetworkPolicy(), tel.Log)
 	if err != nil {
-		return errors.Join(err, local.Close())
+		return errors.Join(err, pipe.Conn.Close())
 	}
 	upkeep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var group errgroup.Group
-	group.Go(func() error { return server.Serve(local.Listener()) })
+	group.Go(func() error { return server.Serve(pipe.Listener()) })
 	group.Go(func() error { return box.Run(upkeep) })
 	err = w.Run(ctx)
 	stop()
-	closed := local.Conn.Close()
+	closed := pipe.Conn.Close()
 	server.Stop()
 	return errors.Join(err, closed, group.Wait())
 }

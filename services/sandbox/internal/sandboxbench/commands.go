@@ -242,20 +242,20 @@ func (b *bench) dial(ctx context.Context) (_ *remote, err error) {
 		return nil, err
 	}
 	keys := internaltoken.Random()
-	local, server := rpc.NewLocal(keys, rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(b.log, keys) //nolint:contextcheck // it outlives none
+	pipe, server := rpc.NewPipe(keys, rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(b.log, keys) //nolint:contextcheck // it outlives none
 	s.RegisterPeer(server)
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(local.Listener()) }()
+	go func() { done <- server.Serve(pipe.Listener()) }()
 	r := &remote{
-		execs: sandboxv1.NewExecServiceClient(local.Conn), files: sandboxv1.NewFileServiceClient(local.Conn),
-		workspace: filepath.Join(c.Data, "default", "one", "workspace"), session: "sessions/one", conn: local.Conn,
+		execs: sandboxv1.NewExecServiceClient(pipe.Conn), files: sandboxv1.NewFileServiceClient(pipe.Conn),
+		workspace: filepath.Join(c.Data, "default", "one", "workspace"), session: "sessions/one", conn: pipe.Conn,
 	}
 	r.close = func() error {
-		_ = local.Conn.Close()
+		_ = pipe.Conn.Close()
 		server.Stop()
 		return errors.Join(<-done, s.Close())
 	}
-	return r, r.open(ctx, local.Conn)
+	return r, r.open(ctx, pipe.Conn)
 }
 
 func (r *remote) open(ctx context.Context, conn grpc.ClientConnInterface) error {

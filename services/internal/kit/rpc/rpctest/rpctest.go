@@ -19,16 +19,16 @@ func Dial(t testing.TB, register func(grpc.ServiceRegistrar), components ...rpc.
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	keys := internaltoken.Random()
-	local, server := rpc.NewLocal(keys, rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(log, keys, components...)
+	pipe, server := rpc.NewPipe(keys, rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(log, keys, components...)
 	register(server)
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(local.Listener()) }()
+	go func() { done <- server.Serve(pipe.Listener()) }()
 	t.Cleanup(func() {
-		_ = local.Conn.Close()
+		_ = pipe.Conn.Close()
 		server.Stop()
 		if err := <-done; err != nil {
 			t.Errorf("the in-memory server failed: %v", err)
 		}
 	})
-	return local.Conn
+	return pipe.Conn
 }
