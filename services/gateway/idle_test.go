@@ -202,6 +202,16 @@ func TestAnEventIsSentAndEncodedOnceForAllFollowers(t *testing.T) {
 	}
 }
 
+// A client that reuses a connection as it is being closed cannot know whether its request was taken.
+func TestAnAnswerThatMayOutliveItsHandlerIsTheLastOfItsConnection(t *testing.T) {
+	srv, _ := serveIdle(t, newLog(), gateway.DefaultConfig(), openToAll(t))
+	resp := send(t, t.Context(), srv, request{"GET", eventsPath, "", wantSSE})
+	defer func() { _ = resp.Body.Close() }()
+	if !resp.Close {
+		t.Errorf("the headers are %v, which promise a connection for further requests", resp.Header)
+	}
+}
+
 func TestAClientThatLeavesFreesItsPlace(t *testing.T) {
 	l := newLog()
 	srv, gone := serveIdle(t, l, gateway.DefaultConfig(), openToAll(t))

@@ -72,6 +72,14 @@ func requestOf(ctx context.Context) *Request {
 	return q
 }
 
+// Announce tells the client of an answer that may outlive its handler that the connection ends with the answer. Without
+// that, a client may send its next request on a connection that is being closed.
+func Announce(ctx context.Context, h http.Header) {
+	if q := requestOf(ctx); q != nil && q.able {
+		h.Set("Connection", "close")
+	}
+}
+
 // Until has f called once, when the answer of a request ends. A handler defers the function that Until returns: it
 // calls f for a request that has not passed Begin.
 func Until(ctx context.Context, f func()) (deferred func()) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -92,6 +93,7 @@ type Stream struct {
 	pending Reason
 	running bool // a step runs, or may not begin
 	over    bool
+	failed  bool // by a panic
 	news    time.Time
 	beat    *time.Timer
 	conn    net.Conn      // after the handler has returned
@@ -132,7 +134,8 @@ func (s *Stream) start() {
 }
 
 // Hold has a stream take its steps until one reports that the stream is over, or the handler may return: then it is
-// detached, and its steps go on. detach takes the connection from the server.
+// detached, and its steps go on. detach takes the connection from the server. After a panic of a step, Hold aborts the
+// handler.
 func (s *Stream) Hold(step func(Reason) (over bool), detach func() (net.Conn, error)) (detached bool) {
 	s.mu.Lock()
 	s.step, s.running = step, false
@@ -144,6 +147,9 @@ func (s *Stream) Hold(step func(Reason) (over bool), detach func() (net.Conn, er
 	for {
 		select {
 		case <-s.done:
+			if s.failed {
+				panic(http.ErrAbortHandler) // an answer that ends well would look complete
+			}
 			return false
 		case <-stopping:
 			stopping = nil
@@ -222,7 +228,7 @@ func (s *Stream) take(why Reason) (over bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.keeper.log.ErrorContext(s.ctx, "panic in a stream", "panic", p, "stack", string(debug.Stack()))
-			over = true
+			over, s.failed = true, true
 		}
 	}()
 	return s.step(why)

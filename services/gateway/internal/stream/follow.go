@@ -29,20 +29,23 @@ func (p *pumping) follow(ctx context.Context) {
 
 // step writes what is due. It reports whether the stream is over.
 func (f *following) step(why idle.Reason) (over bool) {
-	over, err := f.write(why)
+	over = true // after a panic, too
+	defer func() {
+		if over && f.reader != nil {
+			f.reader.Leave()
+		}
+	}()
+	done, err := f.write(why)
 	if err == nil {
 		err = f.o.Flush()
 	}
-	if err == nil && over {
+	if err == nil && done {
 		err = f.o.Finish()
 	}
 	if err != nil {
 		f.cut(f.ctx, streamEvents, err)
 	}
-	if over = over || err != nil; over && f.reader != nil {
-		f.reader.Leave()
-	}
-	return over
+	return done || err != nil
 }
 
 // write appends what is due, and flushes batches of it. Its error is the writer's.

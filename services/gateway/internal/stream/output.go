@@ -55,6 +55,9 @@ func (o *Output) Finish() error {
 	if o.conn == nil {
 		return nil // the server does it
 	}
+	if err := o.conn.SetWriteDeadline(time.Now().Add(o.timeout)); err != nil { // that of the last write may be long ago
+		return err
+	}
 	_, err := o.conn.Write([]byte("0\r\n\r\n"))
 	return err
 }

@@ -77,6 +77,9 @@ func (s *Server) begin(o *output, src *source) error {
 	if key := src.key(); key != "" {
 		o.w.Header().Set(keyHeader, key)
 	}
+	if src.session != "" {
+		idle.Announce(src.outer, o.w.Header())
+	}
 	o.Begin(o.enc.contentType())
 	o.Buf = o.enc.begin(o.Buf)
 	return o.Flush()

@@ -47,7 +47,7 @@ func (l *log) StreamEvents(r *sessionv1.StreamEventsRequest, st grpc.ServerStrea
 	})
 }
 
-func serve(t *testing.T, l *log, c Config) *Server {
+func serve(t *testing.T, l sessionv1.SessionServiceServer, c Config) *Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -55,11 +55,13 @@ func (s *Server) Send(w http.ResponseWriter, r *http.Request, name string, f *Fo
 	ctx := r.Context()
 	a := &answer{Server: s, out: stream.NewOutput(w, s.WriteTimeout), from: f, enc: enc, name: name, by: stream.By(name)}
 	defer idle.Until(ctx, s.metrics.Opened(ctx, a.by))()
+	idle.Announce(ctx, w.Header())
 	err := a.run(ctx)
 	if errors.Is(err, errCaughtUp) {
 		err = a.share(ctx)
 	}
 	if a.refusable(err) {
+		w.Header().Del("Connection")
 		return err
 	}
 	if a.cut(ctx, err) {

@@ -50,6 +50,12 @@ func (s *sharing) part() (complete bool, err error) {
 
 // step writes what is due. It reports whether the answer is over.
 func (s *sharing) step(why idle.Reason) (over bool) {
+	over = true // after a panic, too
+	defer func() {
+		if over && s.reader != nil {
+			s.reader.Leave()
+		}
+	}()
 	complete, err := s.write(why)
 	if err == nil {
 		err = s.flush()
@@ -57,11 +63,8 @@ func (s *sharing) step(why idle.Reason) (over bool) {
 	if err == nil && complete {
 		err = s.out.Finish()
 	}
-	if over = complete || err != nil; !over {
+	if !complete && err == nil {
 		return false
-	}
-	if s.reader != nil {
-		s.reader.Leave()
 	}
 	if s.err = err; s.out.Detached() {
 		s.cut(s.ctx, err) // without its last chunk the answer is not complete
