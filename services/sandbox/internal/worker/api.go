@@ -33,6 +33,11 @@ type api struct {
 	worker string // the worker's name
 }
 
+// newClient returns a client that follows no redirect: another address must get neither the key nor a session's results.
+func newClient() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
 // Error is an answer of the server that is not a success.
 type Error struct {
 	Status  int
@@ -106,6 +111,10 @@ func refusal(resp *http.Response) error {
 	}
 	var said struct {
 		Error struct{ Message string }
+	}
+	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
+		e.Message = "it redirects to " + strconv.Quote(to) + ", which the worker does not follow with its key: use that address as the url if you trust it"
+		return e
 	}
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // without it the status alone is reported
 	if json.Unmarshal(raw, &said) == nil {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,15 +59,12 @@ func (a *api) stream(ctx context.Context, w *work, out chan<- []event) error {
 	if !send(ctx, out, stored) {
 		return ctx.Err()
 	}
-	lines := bufio.NewReaderSize(resp.Body, 64<<10)
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 64<<10), maxEvent)
 	var data strings.Builder
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			return err
-		}
+	for lines.Scan() {
 		quiet.Reset(silence)
-		line = strings.TrimRight(line, "\r\n")
+		line := lines.Text()
 		if text, ok := strings.CutPrefix(line, "data:"); ok {
 			data.WriteString(strings.TrimPrefix(text, " "))
 		}
@@ -90,6 +88,7 @@ func (a *api) stream(ctx context.Context, w *work, out chan<- []event) error {
 			return ctx.Err()
 		}
 	}
+	return cmp.Or(lines.Err(), io.EOF)
 }
 
 // stored lists all events of a session, the oldest first.

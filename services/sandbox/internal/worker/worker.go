@@ -47,7 +47,7 @@ func New(c Config, to grpc.ClientConnInterface, network *sandboxv1.NetworkPolicy
 	base := strings.TrimSuffix(strings.TrimRight(c.URL, "/"), "/v1") + "/v1"
 	return &Worker{
 		config: c, sandbox: newSandbox(to, network), log: log, busy: map[string]chan struct{}{},
-		api: &api{http: &http.Client{}, base: base, token: key, worker: name},
+		api: &api{http: newClient(), base: base, token: key, worker: name},
 	}, nil
 }
 
