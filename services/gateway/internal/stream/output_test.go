@@ -20,7 +20,7 @@ func TestTheEndOfAnIdleAnswerHasTimeOfItsOwn(t *testing.T) {
 		if err := o.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if err := o.Finish(); err != nil {
 			t.Errorf("the end of the answer: %v", err)
 		}

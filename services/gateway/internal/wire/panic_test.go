@@ -41,7 +41,7 @@ func TestAPanicInAFeedCutsTheAnswerOffAndLeavesTheFeed(t *testing.T) {
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r, held := idle.Begin(r)
 		defer held.Return()
-		f := s.Follow(r.Context(), "sessions/s", 0)
+		f := s.Follow(r.Context(), "sessions/s", 0) //nolint:contextcheck // it is made of the request
 		defer f.Close()
 		_ = s.Send(w, r, "test", f, broken{})
 	}))
