@@ -55,8 +55,8 @@ func TestRunReplicaUntilKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "present", func() bool { return present(t, s, name) })
-	fmt.Println("\nready") //nolint:forbidigo // the test that started it reads that
-	select {}              // until it is killed
+	fmt.Println("\nready")
+	select {} // until it is killed
 }
 
 // present reports whether a replica is listed, and not as dead.
