@@ -60,6 +60,11 @@ bin/packages/python/.stamp: deploy/tools/packages/requirements.txt $(wildcard de
 	rm -rf bin/packages/python && python3 -m venv bin/packages/python
 	bin/packages/python/bin/pip wheel --quiet --no-deps --wheel-dir bin/packages/python deploy/python/client
 	bin/packages/python/bin/pip install --quiet --requirement $< bin/packages/python/*.whl && touch $@
+# The example in Java, compiled. Where Maven has no plugin of gRPC, the one that is installed takes its place.
+bin/packages/java/.stamp: .protodeps/.stamp deploy/java/pom.xml $(wildcard deploy/java/src/main/java/*) $(shell find proto -name '*.proto')
+	rm -rf bin/packages/java
+	mvn --batch-mode --quiet --file deploy/java compile exec:help $(addprefix -Dgrpc.plugin=,$(shell command -v grpc_java_plugin)) >bin/java.log || { cat bin/java.log; false; }
+	rm bin/java.log && touch $@
 .protodeps/.stamp: gen/go.mod gen/go.sum gen/cmd/protodeps/main.go
 	rm -rf .protodeps && GOWORK=off go -C gen run ./cmd/protodeps $(ROOT)/.protodeps && touch $@
 
@@ -151,9 +156,9 @@ clients: ## Install the official clients that tests run
 	@for c in $(CLIENTS); do $(MAKE) --no-print-directory $$c/.stamp || echo "$$c cannot be installed here: its tests are skipped" >&2; done
 
 # The client packages, by the folder in which they are built.
-PACKAGES := npm python
+PACKAGES := npm python java
 .PHONY: packages
-packages: ## Build the client packages for npm and Python into bin/packages
+packages: ## Build the client packages for npm and Python, and the example in Java, into bin/packages
 	@for p in $(PACKAGES); do $(MAKE) --no-print-directory bin/packages/$$p/.stamp || echo "bin/packages/$$p cannot be built here: its tests are skipped" >&2; done
 
 .PHONY: need-bubblewrap need-postgres
