@@ -1,7 +1,9 @@
 package a2a
 
 import (
+	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	a2apb "github.com/a2aproject/a2a-go/v2/a2apb/v1"
@@ -39,10 +41,11 @@ func TestAStreamOverGRPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, id, state := "", "", a2apb.TaskState_TASK_STATE_UNSPECIFIED
+	var text strings.Builder
+	id, state := "", a2apb.TaskState_TASK_STATE_UNSPECIFIED
 	for {
 		got, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -52,14 +55,14 @@ func TestAStreamOverGRPC(t *testing.T) {
 			id = task.GetId()
 		}
 		for _, p := range got.GetArtifactUpdate().GetArtifact().GetParts() {
-			text += p.GetText()
+			text.WriteString(p.GetText())
 		}
 		if u := got.GetStatusUpdate(); u != nil {
 			state = u.GetStatus().GetState()
 		}
 	}
-	if text != "Hello there." || state != a2apb.TaskState_TASK_STATE_COMPLETED {
-		t.Errorf("the stream says %q and %v", text, state)
+	if text.String() != "Hello there." || state != a2apb.TaskState_TASK_STATE_COMPLETED {
+		t.Errorf("the stream says %q and %v", text.String(), state)
 	}
 	task, err := client.GetTask(ctx, &a2apb.GetTaskRequest{Tenant: "coder", Id: id})
 	if err != nil || task.GetArtifacts()[0].GetParts()[0].GetText() != "Hello there." {

@@ -42,7 +42,7 @@ func (p *process) logged() string {
 func (p *process) ended(t *testing.T) int {
 	t.Helper()
 	select {
-	case _ = <-p.done:
+	case <-p.done:
 		return p.cmd.ProcessState.ExitCode()
 	case <-time.After(3 * time.Minute):
 		t.Fatalf("the worker does not end:\n%s", p.logged())
@@ -58,7 +58,7 @@ func newMachine(t *testing.T, program string) *machine {
 func (m *machine) work(t *testing.T, key string, args ...string) *process {
 	t.Helper()
 	args = append([]string{"work", "--level=basic", "--spare-sandboxes=0", "--data=" + m.data, "--max-idle=1h", "--lease=5s", "--limits.tmp=1048576", "--limits.shm=1048576"}, args...)
-	p := &process{cmd: exec.Command(m.program, args...), done: make(chan error, 1)} //nolint:noctx // it is our program, and the test ends it
+	p := &process{cmd: exec.Command(m.program, args...), done: make(chan error, 1)}
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "FAIRLEAD_ENVIRONMENT_KEY=" + key}
 	p.cmd.Stderr = p
 	if err := p.cmd.Start(); err != nil {
@@ -67,7 +67,7 @@ func (m *machine) work(t *testing.T, key string, args ...string) *process {
 	go func() { p.done <- p.cmd.Wait(); close(p.done) }()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
-		_ = <-p.done
+		<-p.done
 		if key != "" && strings.Contains(p.logged(), key) {
 			t.Error("the log has the environment's key")
 		}
