@@ -19,7 +19,7 @@ type feedbackCommand struct {
 
 // createFeedbackCommand judges an answer.
 type createFeedbackCommand struct {
-	Turn    string `arg:"" help:"The turn, as sessions/SESSION/turns/TURN."`
+	Turn    string `arg:"" help:"The turn, as SESSION/turns/TURN; 'fairlead sessions show SESSION' lists the turns."`
 	Value   string `arg:"" enum:"positive,negative" help:"The judgement: positive or negative."`
 	Comment string `arg:"" optional:"" help:"A comment."`
 	Step    int32  `placeholder:"N" help:"The step that is judged, from 1; without it the turn as a whole."`

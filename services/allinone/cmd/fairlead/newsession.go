@@ -53,7 +53,10 @@ func (n newSession) request(s stdio) (*sessionv1.CreateSessionRequest, error) {
 		r.Session.Permissions = rules
 	}
 	for _, m := range n.Mount {
-		name, mode, _ := strings.Cut(m, ":")
+		name, mode, bounded := strings.Cut(m, ":")
+		if bounded && mode != "ro" && mode != "rw" {
+			return nil, usage("--mount %s: name a mount of the sandbox's operator, and optionally :ro or :rw, such as books:ro; other folders cannot be mounted", m)
+		}
 		r.Session.Mounts = append(r.Session.Mounts, &commonv1.Mount{Name: name, Mode: mode})
 	}
 	for _, name := range n.MCPConfig {

@@ -9,6 +9,7 @@ import (
 type part struct{ expression, name, allows string }
 
 var parts = []part{
+	{`[a-z][a-z_]{0,30}\.(read|write)(:[a-z][a-z0-9-]{0,62})?`, "{scope}", "is the name of a scope, such as sessions.read or work.write:ENVIRONMENT"},
 	{`[a-z0-9][a-z0-9-]{0,62}`, "{id}", "has 1 to 63 lower-case letters, digits and hyphens, and begins with no hyphen"},
 	{`[a-z][a-z0-9-]{0,62}`, "{id}", "has 1 to 63 lower-case letters, digits and hyphens, and begins with a letter"},
 	{`[A-Za-z0-9][A-Za-z0-9._-]{0,99}`, "{name}", "has 1 to 100 letters, digits, dots, underscores and hyphens, and begins with a letter or digit"},

@@ -13,6 +13,7 @@ func TestAPatternIsSaidInWords(t *testing.T) {
 		{`^[!-~]{1,128}$`, "", "is required: it has 1 to 128 printable ASCII characters and no space"},
 		{`^sessions/[a-z0-9][a-z0-9-]{0,62}/repositories/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`, "x", "is not valid: it has the form sessions/{id}/repositories/{name}; " + id +
 			"; {name} has 1 to 100 letters, digits, dots, underscores and hyphens, and begins with a letter or digit"},
+		{`^[a-z][a-z_]{0,30}\.(read|write)(:[a-z][a-z0-9-]{0,62})?$`, "sessions.red", "is not valid: it is the name of a scope, such as sessions.read or work.write:ENVIRONMENT"},
 		{`^[a-z]+/[A-Za-z0-9.+-]{1,100}$`, "png", ""},
 		{`^(a|b)$`, "c", ""},
 	} {

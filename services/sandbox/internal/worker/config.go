@@ -57,7 +57,7 @@ func (c Config) Validate() error {
 }
 
 // makeKey says where a key comes from.
-const makeKey = "An operator of Fairlead makes one with `fairlead keys create --scopes work.write:ID`, where ID is the environment's id"
+const makeKey = "An operator of Fairlead makes one with `fairlead keys create --scopes work.write:ENVIRONMENT`, with the id of the environment"
 
 // key returns the key of the environment.
 func (c Config) key() (string, error) {

@@ -133,9 +133,9 @@ func (w *Worker) explain(err error) error {
 	}
 	switch e.Status {
 	case http.StatusUnauthorized:
-		return fmt.Errorf("%w: it does not know the environment key. %s", err, makeKey)
+		return fmt.Errorf("the server does not know the environment key. %s (%w)", makeKey, err)
 	case http.StatusForbidden:
-		return fmt.Errorf("%w: the key does not serve the environment %s. %s", err, w.config.Environment, makeKey)
+		return fmt.Errorf("the key does not serve the environment %s. %s (%w)", w.config.Environment, makeKey, err)
 	case http.StatusNotFound:
 		return fmt.Errorf("%w: check that the environment %s exists there, and that the url is right (for Fairlead's gateway it ends in /anthropic)", err, w.config.Environment)
 	}
