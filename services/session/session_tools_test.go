@@ -71,7 +71,7 @@ func TestACallWithoutTheModelIsATurnWithoutAMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := names(events), "turn.queued turn.started tool_call.started tool_call.arguments checkpoint.created tool_call.decision tool_call.output_delta tool_call.finished turn.finished"; got != want {
+	if got, want := names(events), "turn.queued turn.started tool_call.started tool_call.arguments workspace.created checkpoint.created tool_call.decision tool_call.output_delta tool_call.finished turn.finished"; got != want {
 		t.Errorf("the events are\n%s, want\n%s", got, want)
 	}
 	if got := callResult(events); got != "COMPLETE OK: result of Bash" {

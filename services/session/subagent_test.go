@@ -120,7 +120,7 @@ func TestASubagentWorksInASessionOfItsOwn(t *testing.T) {
 	}
 	want := []string{
 		"started", "turn.queued", "turn.started", "step.started", "text.started", "text.delta", "text.finished",
-		"tool_call.started", "tool_call.arguments", "tool_call.decision", "tool_call.finished", "step.finished",
+		"tool_call.started", "tool_call.arguments", "workspace.created", "tool_call.decision", "tool_call.finished", "step.finished",
 		"step.started", "text.started", "text.delta", "text.finished", "step.finished", "turn.finished", "finished COMPLETE",
 	}
 	if got := told(events)[call.CallId]; !slices.Equal(got, want) {

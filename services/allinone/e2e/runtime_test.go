@@ -217,7 +217,7 @@ func plain(t *testing.T, frames []frame) []string {
 func cleaned(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
-		for _, k := range []string{"usage", "message", "durationMs", "digest", "expireTime", "runtime", "voidFirstSeq", "voidLastSeq", "turn", "checkpoint", "name", "time", "resolver", "head", "session", "limits"} {
+		for _, k := range []string{"usage", "sessionUsage", "message", "durationMs", "digest", "expireTime", "runtime", "voidFirstSeq", "voidLastSeq", "turn", "checkpoint", "name", "time", "resolver", "head", "session", "limits"} {
 			delete(x, k)
 		}
 		for k, inner := range x {
