@@ -22,7 +22,7 @@ type process struct {
 	cmd  *exec.Cmd
 	mu   sync.Mutex
 	log  bytes.Buffer
-	done chan error
+	done chan struct{}
 }
 
 // Write keeps the log.
@@ -58,13 +58,13 @@ func newMachine(t *testing.T, program string) *machine {
 func (m *machine) work(t *testing.T, key string, args ...string) *process {
 	t.Helper()
 	args = append([]string{"work", "--level=basic", "--spare-sandboxes=0", "--data=" + m.data, "--max-idle=1h", "--lease=5s", "--limits.tmp=1048576", "--limits.shm=1048576"}, args...)
-	p := &process{cmd: exec.Command(m.program, args...), done: make(chan error, 1)}
+	p := &process{cmd: exec.Command(m.program, args...), done: make(chan struct{})}
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "FAIRLEAD_ENVIRONMENT_KEY=" + key}
 	p.cmd.Stderr = p
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.done <- p.cmd.Wait(); close(p.done) }()
+	go func() { _ = p.cmd.Wait(); close(p.done) }() // the exit code tells
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		<-p.done

@@ -27,7 +27,7 @@ func java(t *testing.T, message string) []string {
 	return []string{"sh", "-c", strings.Replace(command, "mvn", maven, 1)}
 }
 
-// reset is what Debian's Maven prints at its end, also where there are no colours.
+// reset is what Debian's Maven prints at its end, also where there are no colors.
 const reset = "\x1b[0m"
 
 func TestTheExampleInJava(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTheExampleInJava(t *testing.T) {
 	if got = strings.TrimSuffix(got, reset+"\n"); got != want {
 		t.Errorf("it prints\n%s", got)
 	}
-	wrong := exec.CommandContext(t.Context(), run[0], run[1:]...) //nolint:gosec // the page names it
+	wrong := exec.CommandContext(t.Context(), run[0], run[1:]...)
 	wrong.Dir = root
 	wrong.Env = append(os.Environ(), "FAIRLEAD_API_KEY=wrong", "FAIRLEAD_TARGET="+s.GRPC)
 	if out, err := wrong.CombinedOutput(); err == nil || !strings.Contains(string(out), "UNAUTHENTICATED: ") {
@@ -48,7 +48,7 @@ func TestTheExampleInJava(t *testing.T) {
 
 func TestTheExampleInJavaGoesOnAfterABreak(t *testing.T) {
 	run, s := java(t, "slow"), spawn(t)
-	cmd := exec.CommandContext(t.Context(), run[0], run[1:]...) //nolint:gosec // the page names it
+	cmd := exec.CommandContext(t.Context(), run[0], run[1:]...)
 	cmd.Dir, cmd.Stderr = root, t.Output()
 	cmd.Env = append(os.Environ(), "FAIRLEAD_API_KEY=", "FAIRLEAD_TARGET="+s.GRPC)
 	out, err := cmd.StdoutPipe()

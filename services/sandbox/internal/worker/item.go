@@ -118,7 +118,7 @@ func (i *item) calls(ctx context.Context, events <-chan []event) error {
 	defer func() {
 		if current != nil { // its process must have ended before the item is given back
 			current.cancel(context.Cause(ctx))
-			<-current.done
+			<-current.done //nolint:errcheck // its result is not posted
 		}
 	}()
 	idle := time.NewTimer(time.Hour)
