@@ -143,7 +143,7 @@ func (r *Reader) Next() (entries []*Entry, quiet bool, err error) {
 		i--
 	}
 	entries = append(entries, f.entries[i:]...) // the feed drops its own
-	quiet, r.beats = f.beats > r.beats, f.beats
+	quiet, r.beats = f.beats > max(r.beats, 1), f.beats // the first one tells only that the feed has caught up
 	r.after = max(r.after, f.last)
 	return entries, quiet, nil
 }
@@ -180,7 +180,7 @@ func (f *feed) take(m *sessionv1.StreamEventsResponse) {
 	case m.GetProgress() != nil:
 		f.last = max(f.last, m.GetProgress().GetSeq())
 		f.beats++
-		if f.beats > 1 { // the first one only tells that the feed has caught up, too
+		if f.beats > 1 {
 			f.drop(0) // a follower that has not read them by now is slow
 		}
 	}

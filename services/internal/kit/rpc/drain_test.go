@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -253,5 +254,33 @@ func TestPeersAreServedUntilEverythingHasDrained(t *testing.T) {
 	}
 	if err := peer.RecvMsg(dynamicpb.NewMessage(note)); apierr.Reason(err) != apierr.ReasonDraining {
 		t.Errorf("the peer's stream ended with %v", err)
+	}
+}
+
+func TestAProgramThatStopsTellsNoChangeOfReadiness(t *testing.T) {
+	stopping, looks := make(chan struct{}), make(chan struct{}, 100)
+	a := &part{name: "a", events: &diary{}, ready: func() error {
+		looks <- struct{}{}
+		<-stopping
+		return errors.New("the services refuse calls")
+	}}
+	streaming := make(chan struct{})
+	b := &part{name: "b", events: a.events, handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		close(streaming)
+		<-rpc.Draining(r.Context())
+		close(stopping)
+	})}
+	r := serve(t, rpc.Config{Auth: open, Public: "127.0.0.1:0", HTTP: "127.0.0.1:0", Grace: time.Minute}, a, silent{web{b}})
+	<-looks // the look is under way
+	page := make(chan struct{})
+	go func() { defer close(page); r.get(t, "http", "/stream") }()
+	<-streaming
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	<-page
+	if told := r.log.lines("readiness changed"); len(told) > 0 {
+		t.Errorf("the log tells %q", told)
 	}
 }

@@ -91,11 +91,9 @@ func (s *serving) stopHTTP(deadline time.Time) {
 func (s *serving) registerOps(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-s.draining:
+		if s.stopping() {
 			answer(w, http.StatusServiceUnavailable, "stopping")
 			return
-		default:
 		}
 		if err := s.ready(r.Context()); err != nil {
 			s.log.WarnContext(r.Context(), "not ready", "error", err)
@@ -144,8 +142,8 @@ func (s *serving) watchReadiness() {
 	was := error(nil)
 	for first := true; ; first = false {
 		err := s.ready(s.background)
-		if s.background.Err() != nil {
-			return
+		if s.stopping() || s.background.Err() != nil {
+			return // the services refuse calls by now, and stopping has told the health
 		}
 		s.setHealth(err)
 		if (err == nil) != (was == nil) || (first && err != nil) {
@@ -157,6 +155,16 @@ func (s *serving) watchReadiness() {
 		case <-s.background.Done():
 			return
 		}
+	}
+}
+
+// stopping reports whether the program has begun to stop.
+func (s *serving) stopping() bool {
+	select {
+	case <-s.draining:
+		return true
+	default:
+		return false
 	}
 }
 
