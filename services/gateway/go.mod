@@ -22,8 +22,12 @@ require (
 )
 
 require (
+	github.com/bufbuild/protocompile v0.9.0 // indirect
+	github.com/fullstorydev/grpchan v1.1.2 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.9 // indirect
+	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/jsonschema-go v0.4.3 // indirect
+	github.com/jhump/protoreflect v1.15.6 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect

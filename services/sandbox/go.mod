@@ -24,8 +24,12 @@ require (
 )
 
 require (
+	github.com/bufbuild/protocompile v0.9.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/fullstorydev/grpchan v1.1.2 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.9 // indirect
+	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/jhump/protoreflect v1.15.6 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/klauspost/crc32 v1.3.0 // indirect
 	github.com/minio/crc64nvme v1.1.1 // indirect
