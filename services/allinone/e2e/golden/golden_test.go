@@ -206,7 +206,19 @@ func (p *player) play(r request) {
 		fmt.Fprintf(out, "%s\n", strings.TrimSuffix(shown.body, "\n"))
 	}
 	fmt.Fprintf(out, "\n%d\n%s", resp.StatusCode, headersOf(resp.Header))
+	if strings.HasSuffix(r.path, ":converse") {
+		body = acceptedFirst(body)
+	}
 	fmt.Fprintf(out, "\n%s\n", strings.TrimSuffix(p.normal(body), "\n"))
+}
+
+// acceptedFirst puts what accepts inputs before the events, among which it comes at any time.
+func acceptedFirst(body string) string {
+	lines := slices.Collect(strings.Lines(body))
+	slices.SortStableFunc(lines, func(a, b string) int {
+		return strings.Count(b, `{"result":{"accepted"`) - strings.Count(a, `{"result":{"accepted"`)
+	})
+	return strings.Join(lines, "")
 }
 
 func (p *player) send(ctx context.Context, r request) *http.Response {
