@@ -142,7 +142,7 @@ func (r *Reader) Next() (entries []*Entry, quiet bool, err error) {
 	for i > 0 && f.entries[i-1].Event.GetSeq() > r.after {
 		i--
 	}
-	entries = append(entries, f.entries[i:]...) // the feed drops its own
+	entries = append(entries, f.entries[i:]...)         // the feed drops its own
 	quiet, r.beats = f.beats > max(r.beats, 1), f.beats // the first one tells only that the feed has caught up
 	r.after = max(r.after, f.last)
 	return entries, quiet, nil

@@ -190,7 +190,7 @@ func (l localConn) Invoke(ctx context.Context, method string, req, reply any, op
 	if err := l.enter(); err != nil {
 		return end(err)
 	}
-	defer l.running.Done() // the end of the program cuts no call whose answer is under way
+	defer l.running.Done()          // the end of the program cuts no call whose answer is under way
 	own, err := copies{}.Clone(req) // the caller may change the request once the call has ended, even when the handler runs on
 	if err == nil {
 		err = l.channel.Invoke(ctx, method, own, reply, opts...)
