@@ -29,6 +29,7 @@ import (
 type caller struct {
 	calls  *Calls
 	sc     state.Scope
+	tokens int64 // that the turn had left before the wave: what ends in it changes that
 	mu     sync.Mutex
 	err    error
 	logged sync.Map // *logged, of the calls that run, by id
@@ -42,6 +43,7 @@ func (c *caller) failure() error {
 
 // wave makes calls at the same time.
 func (c *caller) wave(uses []*sessionv1.ToolUse) {
+	c.tokens = c.sc.Active.TokensLeft()
 	var wave sync.WaitGroup
 	for _, u := range uses {
 		if c.calls.begun != nil {

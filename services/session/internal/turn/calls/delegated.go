@@ -44,7 +44,7 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 		}
 	case agent.TaskTool:
 		var err error
-		if result, err = c.calls.agents.Run(sc, u, d.ArgumentsJson); err != nil {
+		if result, err = c.calls.agents.Run(sc, u, d.ArgumentsJson, c.tokens); err != nil {
 			return ended{}, workerError{err}
 		}
 	case state.TodoTool:

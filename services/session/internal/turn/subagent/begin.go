@@ -62,7 +62,7 @@ func describe(sc state.Scope, call string) string {
 
 // begin makes the child of a call, or finds it. The arguments are the model's, or those of a person who has
 // changed them. A refusal is a result for the model.
-func (s *Subagents) begin(sc state.Scope, u *sessionv1.ToolUse, arguments string) (*child, *toolsv1.CallResult, error) {
+func (s *Subagents) begin(sc state.Scope, u *sessionv1.ToolUse, arguments string, tokens int64) (*child, *toolsv1.CallResult, error) {
 	if c, err := s.find(sc, u); err != nil || c != nil {
 		return c, nil, err
 	}
@@ -74,7 +74,7 @@ func (s *Subagents) begin(sc state.Scope, u *sessionv1.ToolUse, arguments string
 	if err != nil || refusal != nil {
 		return nil, refusal, err
 	}
-	n, refusal, err := s.newSession(sc, u, t, made)
+	n, refusal, err := s.newSession(sc, u, t, made, tokens)
 	if err != nil || refusal != nil {
 		return nil, refusal, err
 	}
@@ -142,14 +142,14 @@ func (s *Subagents) narrowed(sc state.Scope, name string) (agent.Agent, *toolsv1
 }
 
 // newSession describes the child.
-func (s *Subagents) newSession(sc state.Scope, u *sessionv1.ToolUse, t task, a agent.Agent) (store.NewSession, *toolsv1.CallResult, error) {
+func (s *Subagents) newSession(sc state.Scope, u *sessionv1.ToolUse, t task, a agent.Agent, tokens int64) (store.NewSession, *toolsv1.CallResult, error) {
 	k := childKey(sc.Lease.Tenant, u.CallId)
 	parent := sc.Proto.GetParentCall()
 	call := &sessionv1.ParentCall{
 		Session: "sessions/" + sc.Lease.Session, CallId: u.CallId, Turn: sc.Active.Proto.Name, Root: sc.WorkspaceSession(),
 		Depth: parent.GetDepth() + 1, Subagent: t.Subagent,
 	}
-	limits := s.limits(sc, a.Spec)
+	limits := s.limits(sc, a.Spec, tokens)
 	if limits == nil {
 		return store.NewSession{}, refused("The work was not given to a subagent: too few output tokens are left for one. Do it yourself, or end."), nil
 	}
@@ -168,14 +168,14 @@ func (s *Subagents) newSession(sc state.Scope, u *sessionv1.ToolUse, t task, a a
 
 // limits returns the limits of the child's turn; nil if too little is left. The output tokens that the turn
 // has left are divided among the calls of its message, so that all of them keep within its limit.
-func (s *Subagents) limits(sc state.Scope, spec agent.Spec) *sessionv1.TurnLimits {
+func (s *Subagents) limits(sc state.Scope, spec agent.Spec, tokens int64) *sessionv1.TurnLimits {
 	mine, open := sc.Active.Proto.Limits, int64(0)
 	for _, u := range state.ToolUses(sc.Calling()) {
 		if u.Tool == agent.TaskTool {
 			open++
 		}
 	}
-	tokens := sc.Active.TokensLeft() / max(open, 1)
+	tokens /= max(open, 1)
 	if tokens < leastTokens {
 		return nil
 	}

@@ -70,10 +70,11 @@ type child struct {
 	lost    bool            // it could not be stopped in time; a job ends it
 }
 
-// Run gives the work of a call to a subagent, and waits for its end. Its errors end the worker, unless the
+// Run gives the work of a call to a subagent, and waits for its end. tokens are those that the turn had left before the
+// calls that run now. Its errors end the worker, unless the
 // scope has ended.
-func (s *Subagents) Run(sc state.Scope, u *sessionv1.ToolUse, arguments string) (*toolsv1.CallResult, error) {
-	c, refusal, err := s.begin(sc, u, arguments)
+func (s *Subagents) Run(sc state.Scope, u *sessionv1.ToolUse, arguments string, tokens int64) (*toolsv1.CallResult, error) {
+	c, refusal, err := s.begin(sc, u, arguments, tokens)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}
