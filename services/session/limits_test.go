@@ -74,7 +74,8 @@ func TestTwoReplicasTogetherKeepARate(t *testing.T) {
 	all.Wait()
 	want := perSecond * took.Seconds()
 	t.Logf("%d clients got %v requests in %s, %v are allowed", clients, got, took, math.Round(want))
-	if math.Abs(got-want) > 0.05*want {
+	// A busy machine serves fewer. Half of them would mean that only one replica has tokens.
+	if got > 1.05*want || got < want/2 {
 		t.Errorf("%v requests in %s, want %v", got, took, want)
 	}
 }
