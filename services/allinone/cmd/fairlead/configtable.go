@@ -30,6 +30,31 @@ error lists all faults at once. Durations are written as ` + "`90s` or `1h30m`" 
 
 Traces have no keys: the standard variables ` + "`OTEL_*`" + ` configure them. ` + "`FAIRLEAD_SERVER`" + ` names the server of all client commands, such as ` + "`fairlead run`" + `.
 
+## Where to look
+
+| to do this | set | read |
+| --- | --- | --- |
+| choose a model, add a provider | [providers](#sessionprovidersname), [models](#sessionmodelsname), ` + "`session.model`" + ` | [models](models.md) |
+| define an agent | [agents](#sessionagentsname), ` + "`session.default-agent`" + ` | [agents](agents.md) |
+| decide what agents may do | [profiles](#toolsprofilesname) | [permissions](permissions.md) |
+| give agents an MCP server | [MCP servers](#toolsmcp-serversname) | [tools](tools.md) |
+| give agents skills | [skills](#sessionskills) | [skills](skills.md) |
+| bound tokens, money and time | [budgets](#sessionbudgets) | [budgets](budgets.md) |
+| bound requests, streams, turns and sessions | [limits](#sessionlimits), [gateway](#gateway) | [limits](limits.md) |
+| stop an agent that gets nowhere | [guardrails](#sessionguardrailsname) | [agents](agents.md#when-is-an-agent-stopped) |
+| bound the memory, time and disk of commands | [limits of the sandbox](#sandboxlimits), ` + "`sandbox.disk`" + ` | [limits of the sandbox](sandbox-limits.md) |
+| open the network to commands | [the ceiling](#sandboxegressceiling), [credentials](#sandboxegresscredentialsname) | [network](sandbox-network.md) |
+| show a folder of the machine to agents | [mounts](#sandboxmounts) | [files in the sandbox](sandbox-files.md) |
+| give agents a repository | [remotes](#sandboxrepositoriesremotes) | [sandbox](sandbox.md) |
+| keep users' files | [files](#sessionfiles) | [files](files.md) |
+| let people in | [auth](#auth), [issuers](#authissuers) | [users](users.md), [roles](roles.md) |
+| let other machines in | [tls](#tls), ` + "`allow-non-loopback`" + `, ` + "`allowed-hosts`" + ` | [security](security.md) |
+| run several servers, or the services apart | ` + "`session.database-url`" + `, ` + "`tools.database-url`" + `, [the object store](#sandbox) | [deploy](deploy.md), [nodes](sandbox-nodes.md) |
+| run Claude Code, or a runtime of your own | [runtimes](#sessionruntimes) | [runtimes](runtimes.md) |
+| tell other programs of what happens | [webhooks](#sessionwebhooks) | [schedules and webhooks](scheduling.md) |
+| delete old sessions | ` + "`session.retention`" + ` | [sessions](sessions.md) |
+| read logs and metrics | ` + "`log.level`, `log.format`, `ops`" + ` | [deploy](deploy.md) |
+
 [Entries of mappings and lists](#entries-of-mappings-and-lists) has the keys of agents, models, providers, profiles and rules.
 
 `
@@ -44,7 +69,7 @@ func (configTableCommand) Run(s stdio) error {
 	}
 	all := host.Defaults(dataHome)
 	rows := config.Table(&all, loadOptions(nil, nil))
-	if err := config.WriteTable(s.out, "All in one: `fairlead serve`", rows); err != nil {
+	if err := config.WriteTable(s.out, "All in one: `fairlead serve`", 2, rows); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(s.out, entriesHead); err != nil {
@@ -62,7 +87,7 @@ func (configTableCommand) Run(s stdio) error {
 		dst  any
 	}{{"session", &sess}, {"tools", &tool}, {"sandbox", &box}, {"gateway", &gate}} {
 		rows := config.Table(p.dst, config.Options{Name: p.name, Prefix: "FAIRLEAD_" + strings.ToUpper(p.name) + "_"})
-		if err := config.WriteTable(s.out, "The service alone: `"+p.name+"`", rows); err != nil {
+		if err := config.WriteTable(s.out, "The service alone: `"+p.name+"`", 1, rows); err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,7 @@ func writeWorkKeys(w io.Writer) error {
 	c := worker.DefaultConfig()
 	rows := config.Table(&c, config.Options{Prefix: workPrefix})
 	const title = "Workers: `sandbox work`, which has these keys and those of `sandbox` but for the listeners and `auth`; `data` is `data/worker`"
-	return config.WriteTable(w, title, rows)
+	return config.WriteTable(w, title, 1, rows)
 }
 
 // work makes the sandbox a worker of a Managed Agents server. The services are served to this process alone.

@@ -57,5 +57,5 @@ func writeKeys(w io.Writer, c kubernetes.Config) error {
 	}{c}
 	rows := config.Table(&own, config.Options{Prefix: "FAIRLEAD_SANDBOX_"})
 	const title = "Pods: `sandbox-kubernetes`, which has these keys and those of `sandbox` but for `driver` and `level`"
-	return errors.Join(config.WriteTable(w, title, rows), config.WriteEntries(w, rows))
+	return errors.Join(config.WriteTable(w, title, 1, rows), config.WriteEntries(w, rows))
 }
