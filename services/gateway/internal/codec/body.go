@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/itemlimit"
 )
 
 // Body is a request's body with a limit. It keeps the error of reading it, because grpc-gateway's code keeps
@@ -74,6 +75,7 @@ func (b *Body) Bytes() ([]byte, error) { return b.read() }
 // PATCH with a field mask twice: for the message, and for the fields that it sets.
 func (b *Body) Buffer(m proto.Message) (Buffered, error) {
 	data, err := b.read()
+	data = itemlimit.CutJSON(data, m.ProtoReflect().Descriptor())
 	if err == nil && len(bytes.TrimSpace(data)) > 0 {
 		err = Unmarshal(data, m)
 	}
@@ -128,6 +130,7 @@ func (b *Body) agree(m protoreflect.Message) error {
 // Unmarshal reads one message from JSON. Unknown and repeated fields, and text after the message, are errors
 // that name the position and, if possible, the field.
 func Unmarshal(data []byte, m proto.Message) error {
+	data = itemlimit.CutJSON(data, m.ProtoReflect().Descriptor())
 	err := protojson.Unmarshal(data, m)
 	if err == nil {
 		return nil
@@ -137,6 +140,7 @@ func Unmarshal(data []byte, m proto.Message) error {
 
 // UnmarshalInput is Unmarshal for the n-th line of a body of lines, counted from 1.
 func UnmarshalInput(n int, data []byte, m proto.Message) error {
+	data = itemlimit.CutJSON(data, m.ProtoReflect().Descriptor())
 	err := protojson.Unmarshal(data, m)
 	if err == nil {
 		return nil

@@ -83,7 +83,7 @@ func Metadata(m map[string]string) Option {
 }
 
 // Field names a wrong field of the request, by its path of proto field names ("config.env[2].key"), and the
-// fault.
+// fault. Clients get the first MaxViolations of them.
 func Field(path, description string) Option {
 	return func(d *details) {
 		if d.bad == nil {
@@ -134,7 +134,7 @@ func requestInfo(id string) Option {
 }
 
 // New returns an error of the API. The message says what happened, why, and what to do; it is sent
-// unchanged. New with codes.OK is a programming error and returns INTERNAL instead of hiding the error.
+// as it is, within the limits of an error's size. New with codes.OK is a programming error and returns INTERNAL instead of hiding the error.
 func New(c codes.Code, domain, reason, message string, opts ...Option) error {
 	return newError(c, domain, reason, message, opts...)
 }
@@ -147,6 +147,8 @@ func newError(c codes.Code, domain, reason, message string, opts ...Option) *Err
 	for _, o := range opts {
 		o(&d)
 	}
+	d.bound()
+	message = cut(message, maxMessage)
 	all := []protoadapt.MessageV1{d.info}
 	if d.bad != nil {
 		all = append(all, d.bad)

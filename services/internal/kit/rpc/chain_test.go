@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,6 +116,14 @@ func testValidation(t *testing.T, cc grpc.ClientConnInterface) {
 	t.Run("by a rule of a whole message, which names a field by its id", func(t *testing.T) {
 		_, err := take(t.Context(), cc, newNote("hi", "good", "reserved"))
 		check(t, err, "items[1].key")
+	})
+	t.Run("of the first ten violations", func(t *testing.T) {
+		keys := slices.Repeat([]string{"BAD"}, 10_000)
+		_, err := take(t.Context(), cc, newNote("", keys...))
+		check(t, err, "text", "items[0].key", "items[1].key", "items[2].key", "items[3].key", "items[4].key", "items[5].key", "items[6].key", "items[7].key", "items[8].key")
+		if msg := apierr.Message(err); !strings.HasSuffix(msg, "; and 9991 more") {
+			t.Error(msg)
+		}
 	})
 	t.Run("of a later message of a stream", func(t *testing.T) {
 		s, err := exchange(t.Context(), cc)

@@ -4,6 +4,9 @@ import (
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec of messages
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/fairlead/fairlead/services/internal/kit/itemlimit"
 )
 
 // Frame is a message of any type, as its bytes. A program that passes messages on receives and sends frames, so that
@@ -39,7 +42,14 @@ func (FrameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 		f.data = data
 		return nil
 	}
-	return messages.Unmarshal(data, v)
+	m, ok := v.(proto.Message)
+	if !ok {
+		return messages.Unmarshal(data, v)
+	}
+	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer b.Free()
+	// Of a list that is too long, validation needs no more than one item too many.
+	return proto.Unmarshal(itemlimit.CutWire(b.ReadOnlyData(), m.ProtoReflect().Descriptor()), m)
 }
 
 // Name implements encoding.CodecV2.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/itemlimit"
 )
 
 // IdempotencyKey is the header metadata that returns the request's request_id, whether the caller or
@@ -110,21 +112,25 @@ func (s validated) RecvMsg(m any) error {
 	return s.v.check(m)
 }
 
-// check returns INVALID_ARGUMENT with every violation. It returns an error in the rules themselves unchanged,
+// check returns INVALID_ARGUMENT with the first violations. It returns an error in the rules themselves unchanged,
 // which becomes INTERNAL further up.
 func (v validator) check(m any) error {
 	msg, ok := m.(proto.Message)
 	if !ok {
 		return nil
 	}
+	if long := itemlimit.Check(msg.ProtoReflect(), apierr.MaxViolations); len(long) > 0 {
+		return invalidLists(long)
+	}
 	err := v.Validate(msg)
 	var invalid *protovalidate.ValidationError
 	if err == nil || !errors.As(err, &invalid) {
 		return err
 	}
-	opts := make([]apierr.Option, 0, len(invalid.Violations))
-	texts := make([]string, 0, len(invalid.Violations))
-	for _, violation := range invalid.Violations {
+	shown := invalid.Violations[:min(len(invalid.Violations), apierr.MaxViolations)]
+	opts := make([]apierr.Option, 0, len(shown))
+	texts := make([]string, 0, len(shown))
+	for _, violation := range shown {
 		path := violationPath(msg.ProtoReflect().Descriptor(), violation.Proto)
 		text := violation.Proto.GetMessage()
 		if violation.Proto.GetRuleId() == "string.pattern" {
@@ -135,6 +141,20 @@ func (v validator) check(m any) error {
 		}
 		opts = append(opts, apierr.Field(path, text))
 		texts = append(texts, strings.TrimPrefix(path+": "+text, ": "))
+	}
+	if more := len(invalid.Violations) - len(shown); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest, "the request is invalid: "+strings.Join(texts, "; "), opts...)
+}
+
+// invalidLists returns INVALID_ARGUMENT for lists that are too long. Their items were not judged.
+func invalidLists(long []itemlimit.Violation) error {
+	var opts []apierr.Option
+	var texts []string
+	for _, l := range long {
+		opts = append(opts, apierr.Field(l.Path, l.Text))
+		texts = append(texts, l.Path+": "+l.Text)
 	}
 	return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest, "the request is invalid: "+strings.Join(texts, "; "), opts...)
 }

@@ -7,6 +7,7 @@
 package sessionv1
 
 import (
+	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	v1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -812,12 +813,12 @@ var File_fairlead_session_v1_message_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/message.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93\x03\n" +
+	"!fairlead/session/v1/message.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9e\x03\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12-\n" +
-	"\x04role\x18\x03 \x01(\x0e2\x19.fairlead.session.v1.RoleR\x04role\x122\n" +
-	"\x06blocks\x18\x04 \x03(\v2\x1a.fairlead.session.v1.BlockR\x06blocks\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\x0e2\x19.fairlead.session.v1.RoleR\x04role\x12=\n" +
+	"\x06blocks\x18\x04 \x03(\v2\x1a.fairlead.session.v1.BlockB\t\xbaH\x06\x92\x01\x03\x10\x80 R\x06blocks\x12\x12\n" +
 	"\x04turn\x18\x05 \x01(\tR\x04turn\x12\x12\n" +
 	"\x04step\x18\x06 \x01(\x05R\x04step\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -832,15 +833,15 @@ const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\rtokens_before\x18\x02 \x01(\x03R\ftokensBefore\x12!\n" +
 	"\ftokens_after\x18\x03 \x01(\x03R\vtokensAfter\x12#\n" +
 	"\rresults_until\x18\x04 \x01(\tR\fresultsUntil\x12&\n" +
-	"\x0fmax_block_bytes\x18\x05 \x01(\x03R\rmaxBlockBytes\"\x86\x03\n" +
+	"\x0fmax_block_bytes\x18\x05 \x01(\x03R\rmaxBlockBytes\"\x91\x03\n" +
 	"\x05Block\x127\n" +
 	"\acontent\x18\x01 \x01(\v2\x1b.fairlead.common.v1.ContentH\x00R\acontent\x12;\n" +
 	"\bthinking\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ThinkingH\x00R\bthinking\x129\n" +
 	"\btool_use\x18\x03 \x01(\v2\x1c.fairlead.session.v1.ToolUseH\x00R\atoolUse\x12B\n" +
 	"\vtool_result\x18\x04 \x01(\v2\x1f.fairlead.session.v1.ToolResultH\x00R\n" +
 	"toolResult\x12F\n" +
-	"\rprovider_data\x18\x05 \x01(\v2!.fairlead.session.v1.ProviderDataR\fproviderData\x128\n" +
-	"\brefusals\x18\x06 \x03(\v2\x1c.fairlead.session.v1.RefusalR\brefusalsB\x06\n" +
+	"\rprovider_data\x18\x05 \x01(\v2!.fairlead.session.v1.ProviderDataR\fproviderData\x12C\n" +
+	"\brefusals\x18\x06 \x03(\v2\x1c.fairlead.session.v1.RefusalB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\brefusalsB\x06\n" +
 	"\x04kind\"7\n" +
 	"\aRefusal\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\x16\n" +
@@ -851,11 +852,11 @@ const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12(\n" +
 	"\x10provider_call_id\x18\x02 \x01(\tR\x0eproviderCallId\x12\x12\n" +
 	"\x04tool\x18\x03 \x01(\tR\x04tool\x12%\n" +
-	"\x0earguments_json\x18\x04 \x01(\tR\rargumentsJson\"\xfc\x01\n" +
+	"\x0earguments_json\x18\x04 \x01(\tR\rargumentsJson\"\x87\x02\n" +
 	"\n" +
 	"ToolResult\x12\x17\n" +
-	"\acall_id\x18\x01 \x01(\tR\x06callId\x125\n" +
-	"\acontent\x18\x02 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12:\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12@\n" +
+	"\acontent\x18\x02 \x03(\v2\x1b.fairlead.common.v1.ContentB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\acontent\x12:\n" +
 	"\aoutcome\x18\x03 \x01(\x0e2 .fairlead.session.v1.ToolOutcomeR\aoutcome\x12'\n" +
 	"\x0fstructured_json\x18\n" +
 	" \x01(\tR\x0estructuredJson\x129\n" +

@@ -907,7 +907,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1efairlead/common/v1/mount.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\x10\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1efairlead/common/v1/mount.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x10\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -942,8 +942,8 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"first_turn\x18\" \x01(\tB\x03\xe0A\x03R\tfirstTurn\x12C\n" +
 	"\fturn_options\x18# \x01(\v2 .fairlead.session.v1.TurnOptionsR\vturnOptions\x12U\n" +
 	"\venvironment\x18$ \x01(\tB3\xe0A\x05\xbaH-r+2)^$|^(environments/)?[a-z][a-z0-9-]{0,62}$R\venvironment\x124\n" +
-	"\x13environment_version\x18% \x01(\x05B\x03\xe0A\x03R\x12environmentVersion\x12[\n" +
-	"\x13pushed_repositories\x18& \x03(\v2%.fairlead.session.v1.PushedRepositoryB\x03\xe0A\x03R\x12pushedRepositories\x12K\n" +
+	"\x13environment_version\x18% \x01(\x05B\x03\xe0A\x03R\x12environmentVersion\x12d\n" +
+	"\x13pushed_repositories\x18& \x03(\v2%.fairlead.session.v1.PushedRepositoryB\f\xe0A\x03\xbaH\x06\x92\x01\x03\x10\x80\bR\x12pushedRepositories\x12K\n" +
 	"\vmcp_servers\x18( \x03(\v2\x1d.fairlead.common.v1.McpServerB\v\xe0A\x05\xbaH\x05\x92\x01\x02\x10 R\n" +
 	"mcpServers\x12J\n" +
 	"\vpermissions\x18) \x01(\v2#.fairlead.common.v1.PermissionRulesB\x03\xe0A\x05R\vpermissions\x12E\n" +

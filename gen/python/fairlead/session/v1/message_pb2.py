@@ -22,13 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from fairlead.common.v1 import content_pb2 as fairlead_dot_common_dot_v1_dot_content__pb2
 from fairlead.common.v1 import mcp_pb2 as fairlead_dot_common_dot_v1_dot_mcp__pb2
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/session/v1/message.proto\x12\x13\x66\x61irlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1c\x66\x61irlead/common/v1/mcp.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd3\x02\n\x07Message\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06parent\x18\x02 \x01(\t\x12\'\n\x04role\x18\x03 \x01(\x0e\x32\x19.fairlead.session.v1.Role\x12*\n\x06\x62locks\x18\x04 \x03(\x0b\x32\x1a.fairlead.session.v1.Block\x12\x0c\n\x04turn\x18\x05 \x01(\t\x12\x0c\n\x04step\x18\x06 \x01(\x05\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\ncompaction\x18\x08 \x01(\x0b\x32\x1f.fairlead.session.v1.Compaction:S\xea\x41P\n\x14\x66\x61irlead.dev/Message\x12%sessions/{session}/messages/{message}*\x08messages2\x07message\"|\n\nCompaction\x12\x11\n\tkept_from\x18\x01 \x01(\t\x12\x15\n\rtokens_before\x18\x02 \x01(\x03\x12\x14\n\x0ctokens_after\x18\x03 \x01(\x03\x12\x15\n\rresults_until\x18\x04 \x01(\t\x12\x17\n\x0fmax_block_bytes\x18\x05 \x01(\x03\"\xc6\x02\n\x05\x42lock\x12.\n\x07\x63ontent\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.ContentH\x00\x12\x31\n\x08thinking\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ThinkingH\x00\x12\x30\n\x08tool_use\x18\x03 \x01(\x0b\x32\x1c.fairlead.session.v1.ToolUseH\x00\x12\x36\n\x0btool_result\x18\x04 \x01(\x0b\x32\x1f.fairlead.session.v1.ToolResultH\x00\x12\x38\n\rprovider_data\x18\x05 \x01(\x0b\x32!.fairlead.session.v1.ProviderData\x12.\n\x08refusals\x18\x06 \x03(\x0b\x32\x1c.fairlead.session.v1.RefusalB\x06\n\x04kind\"(\n\x07Refusal\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x18\n\x08Thinking\x12\x0c\n\x04text\x18\x01 \x01(\t\"Z\n\x07ToolUse\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x18\n\x10provider_call_id\x18\x02 \x01(\t\x12\x0c\n\x04tool\x18\x03 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x04 \x01(\t\"\xc8\x01\n\nToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12,\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1b.fairlead.common.v1.Content\x12\x31\n\x07outcome\x18\x03 \x01(\x0e\x32 .fairlead.session.v1.ToolOutcome\x12\x17\n\x0fstructured_json\x18\n \x01(\t\x12/\n\tmcp_error\x18\x0b \x01(\x0b\x32\x1c.fairlead.common.v1.McpError\".\n\x0cProviderData\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c*?\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02*\xfb\x01\n\x0bToolOutcome\x12\x1c\n\x18TOOL_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fTOOL_OUTCOME_OK\x10\x01\x12\x16\n\x12TOOL_OUTCOME_ERROR\x10\x02\x12\x17\n\x13TOOL_OUTCOME_DENIED\x10\x03\x12\x18\n\x14TOOL_OUTCOME_REFUSED\x10\x04\x12\x18\n\x14TOOL_OUTCOME_EXPIRED\x10\x05\x12\x1c\n\x18TOOL_OUTCOME_INTERRUPTED\x10\x06\x12\x18\n\x14TOOL_OUTCOME_UNKNOWN\x10\x07\x12\x1c\n\x18TOOL_OUTCOME_UNAVAILABLE\x10\x08\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/session/v1/message.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1c\x66\x61irlead/common/v1/mcp.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xde\x02\n\x07Message\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06parent\x18\x02 \x01(\t\x12\'\n\x04role\x18\x03 \x01(\x0e\x32\x19.fairlead.session.v1.Role\x12\x35\n\x06\x62locks\x18\x04 \x03(\x0b\x32\x1a.fairlead.session.v1.BlockB\t\xbaH\x06\x92\x01\x03\x10\x80 \x12\x0c\n\x04turn\x18\x05 \x01(\t\x12\x0c\n\x04step\x18\x06 \x01(\x05\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\ncompaction\x18\x08 \x01(\x0b\x32\x1f.fairlead.session.v1.Compaction:S\xea\x41P\n\x14\x66\x61irlead.dev/Message\x12%sessions/{session}/messages/{message}*\x08messages2\x07message\"|\n\nCompaction\x12\x11\n\tkept_from\x18\x01 \x01(\t\x12\x15\n\rtokens_before\x18\x02 \x01(\x03\x12\x14\n\x0ctokens_after\x18\x03 \x01(\x03\x12\x15\n\rresults_until\x18\x04 \x01(\t\x12\x17\n\x0fmax_block_bytes\x18\x05 \x01(\x03\"\xd1\x02\n\x05\x42lock\x12.\n\x07\x63ontent\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.ContentH\x00\x12\x31\n\x08thinking\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ThinkingH\x00\x12\x30\n\x08tool_use\x18\x03 \x01(\x0b\x32\x1c.fairlead.session.v1.ToolUseH\x00\x12\x36\n\x0btool_result\x18\x04 \x01(\x0b\x32\x1f.fairlead.session.v1.ToolResultH\x00\x12\x38\n\rprovider_data\x18\x05 \x01(\x0b\x32!.fairlead.session.v1.ProviderData\x12\x39\n\x08refusals\x18\x06 \x03(\x0b\x32\x1c.fairlead.session.v1.RefusalB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x42\x06\n\x04kind\"(\n\x07Refusal\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x18\n\x08Thinking\x12\x0c\n\x04text\x18\x01 \x01(\t\"Z\n\x07ToolUse\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x18\n\x10provider_call_id\x18\x02 \x01(\t\x12\x0c\n\x04tool\x18\x03 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x04 \x01(\t\"\xd3\x01\n\nToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x37\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1b.fairlead.common.v1.ContentB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12\x31\n\x07outcome\x18\x03 \x01(\x0e\x32 .fairlead.session.v1.ToolOutcome\x12\x17\n\x0fstructured_json\x18\n \x01(\t\x12/\n\tmcp_error\x18\x0b \x01(\x0b\x32\x1c.fairlead.common.v1.McpError\".\n\x0cProviderData\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c*?\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02*\xfb\x01\n\x0bToolOutcome\x12\x1c\n\x18TOOL_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0fTOOL_OUTCOME_OK\x10\x01\x12\x16\n\x12TOOL_OUTCOME_ERROR\x10\x02\x12\x17\n\x13TOOL_OUTCOME_DENIED\x10\x03\x12\x18\n\x14TOOL_OUTCOME_REFUSED\x10\x04\x12\x18\n\x14TOOL_OUTCOME_EXPIRED\x10\x05\x12\x1c\n\x18TOOL_OUTCOME_INTERRUPTED\x10\x06\x12\x18\n\x14TOOL_OUTCOME_UNKNOWN\x10\x07\x12\x1c\n\x18TOOL_OUTCOME_UNAVAILABLE\x10\x08\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,26 +37,32 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fairlead.session.v1.message
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1'
+  _globals['_MESSAGE'].fields_by_name['blocks']._loaded_options = None
+  _globals['_MESSAGE'].fields_by_name['blocks']._serialized_options = b'\272H\006\222\001\003\020\200 '
   _globals['_MESSAGE']._loaded_options = None
   _globals['_MESSAGE']._serialized_options = b'\352AP\n\024fairlead.dev/Message\022%sessions/{session}/messages/{message}*\010messages2\007message'
-  _globals['_ROLE']._serialized_start=1390
-  _globals['_ROLE']._serialized_end=1453
-  _globals['_TOOLOUTCOME']._serialized_start=1456
-  _globals['_TOOLOUTCOME']._serialized_end=1707
-  _globals['_MESSAGE']._serialized_start=183
-  _globals['_MESSAGE']._serialized_end=522
-  _globals['_COMPACTION']._serialized_start=524
-  _globals['_COMPACTION']._serialized_end=648
-  _globals['_BLOCK']._serialized_start=651
-  _globals['_BLOCK']._serialized_end=977
-  _globals['_REFUSAL']._serialized_start=979
-  _globals['_REFUSAL']._serialized_end=1019
-  _globals['_THINKING']._serialized_start=1021
-  _globals['_THINKING']._serialized_end=1045
-  _globals['_TOOLUSE']._serialized_start=1047
-  _globals['_TOOLUSE']._serialized_end=1137
-  _globals['_TOOLRESULT']._serialized_start=1140
-  _globals['_TOOLRESULT']._serialized_end=1340
-  _globals['_PROVIDERDATA']._serialized_start=1342
-  _globals['_PROVIDERDATA']._serialized_end=1388
+  _globals['_BLOCK'].fields_by_name['refusals']._loaded_options = None
+  _globals['_BLOCK'].fields_by_name['refusals']._serialized_options = b'\272H\006\222\001\003\020\200\010'
+  _globals['_TOOLRESULT'].fields_by_name['content']._loaded_options = None
+  _globals['_TOOLRESULT'].fields_by_name['content']._serialized_options = b'\272H\006\222\001\003\020\200\010'
+  _globals['_ROLE']._serialized_start=1452
+  _globals['_ROLE']._serialized_end=1515
+  _globals['_TOOLOUTCOME']._serialized_start=1518
+  _globals['_TOOLOUTCOME']._serialized_end=1769
+  _globals['_MESSAGE']._serialized_start=212
+  _globals['_MESSAGE']._serialized_end=562
+  _globals['_COMPACTION']._serialized_start=564
+  _globals['_COMPACTION']._serialized_end=688
+  _globals['_BLOCK']._serialized_start=691
+  _globals['_BLOCK']._serialized_end=1028
+  _globals['_REFUSAL']._serialized_start=1030
+  _globals['_REFUSAL']._serialized_end=1070
+  _globals['_THINKING']._serialized_start=1072
+  _globals['_THINKING']._serialized_end=1096
+  _globals['_TOOLUSE']._serialized_start=1098
+  _globals['_TOOLUSE']._serialized_end=1188
+  _globals['_TOOLRESULT']._serialized_start=1191
+  _globals['_TOOLRESULT']._serialized_end=1402
+  _globals['_PROVIDERDATA']._serialized_start=1404
+  _globals['_PROVIDERDATA']._serialized_end=1450
 # @@protoc_insertion_point(module_scope)

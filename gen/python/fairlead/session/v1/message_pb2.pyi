@@ -1,5 +1,6 @@
 import datetime
 
+from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
 from fairlead.common.v1 import mcp_pb2 as _mcp_pb2
 from google.api import resource_pb2 as _resource_pb2
