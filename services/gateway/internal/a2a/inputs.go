@@ -11,6 +11,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // depthHeader is the header for depthExtension.
@@ -43,6 +44,8 @@ func (in *sendRequest) check() error {
 		return bad("message.role", "has to be "+roleUser)
 	case len(m.Parts) == 0:
 		return bad("message.parts", "is empty: a message needs at least one part")
+	case len(m.Parts) > wire.MostContent:
+		return bad("message.parts", fmt.Sprintf("has %d parts; send at most %d", len(m.Parts), wire.MostContent))
 	}
 	if h := in.Configuration.History; h != nil && *h < 0 {
 		return bad("configuration.historyLength", "is negative")

@@ -123,7 +123,7 @@ func (s *Server) resolve(field, runID string, r resumeEntry, a *ask, session str
 }
 
 // submit returns what brings the result of a client's tool.
-func (s *Server) submit(runID, session string, m inMessage) (answer, error) {
+func (s *Server) submit(runID, session string, m *inMessage) (answer, error) {
 	req := &sessionv1.SubmitToolResultRequest{Parent: session, CallId: m.ToolCallID, IsError: m.Error != "", RequestId: wire.RequestID("ag-ui", runID, m.ToolCallID)}
 	var err error
 	if req.Content, err = contents("messages.content", m.Content); err != nil {

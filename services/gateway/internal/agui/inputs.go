@@ -10,6 +10,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // input is the body of a request: RunAgentInput. Members that are not here are ignored.
@@ -31,8 +32,14 @@ type input struct {
 	} `json:"context"`
 	Resume []resumeEntry `json:"resume"`
 
-	read []inMessage
+	read []*inMessage
 }
+
+// Limits of the lists of a request.
+const (
+	mostContext = 256
+	mostResume  = 256
+)
 
 // resumeEntry answers an interrupt.
 type resumeEntry struct {
@@ -51,6 +58,21 @@ type inMessage struct {
 	Content    json.RawMessage `json:"content"`
 	ToolCallID string          `json:"toolCallId"`
 	Error      string          `json:"error"`
+	// SubagentRunID is the call of the subagent that says it.
+	SubagentRunID string `json:"subagentRunId"`
+
+	parts    []*commonv1.Content // after parse
+	fault    error
+	isParsed bool
+}
+
+// parse returns the content of the message. It reads it once. The field is the message's.
+func (m *inMessage) parse(field string) ([]*commonv1.Content, error) {
+	if !m.isParsed {
+		m.parts, m.fault = contents(field+".content", m.Content)
+		m.isParsed = true
+	}
+	return m.parts, m.fault
 }
 
 // part is a part of a message.
@@ -82,10 +104,18 @@ func (in *input) check() error {
 	case in.ProtocolVersion != "" && !strings.HasPrefix(in.ProtocolVersion, "1."):
 		return bad("protocolVersion", "is not 1.x; this server speaks 1.0")
 	}
+	for _, l := range []struct {
+		field   string
+		n, most int
+	}{{"messages", len(in.Messages), wire.MostMessages}, {"tools", len(in.Tools), wire.MostTools}, {"context", len(in.Context), mostContext}, {"resume", len(in.Resume), mostResume}} {
+		if err := wire.TooMany(l.field, l.n, l.most); err != nil {
+			return err
+		}
+	}
 	for i, raw := range in.Messages {
 		field := fmt.Sprintf("messages[%d]", i)
-		var m inMessage
-		if err := json.Unmarshal(raw, &m); err != nil {
+		m := &inMessage{}
+		if err := json.Unmarshal(raw, m); err != nil {
 			return bad(field, "is no message: "+err.Error())
 		}
 		if m.ID == "" || m.Role == "" {
@@ -117,11 +147,14 @@ func (in *input) created(skip int) (*sessionv1.CreateTurnRequest, error) {
 		if in.read[i].Role != "user" {
 			continue
 		}
-		content, err := contents(fmt.Sprintf("messages[%d].content", i), in.read[i].Content)
+		content, err := in.read[i].parse(fmt.Sprintf("messages[%d]", i))
 		if err != nil {
 			return nil, err
 		}
 		req.Content = append(req.Content, content...)
+		if len(req.Content) > wire.MostContent {
+			return nil, bad("messages", fmt.Sprintf("have more than %d new parts of the user at their end; send fewer", wire.MostContent))
+		}
 	}
 	if len(req.Content) == 0 {
 		return nil, bad("messages", "has no new message of the user at its end; send one, or resume with the answer to an interrupt")
@@ -208,6 +241,9 @@ func contents(field string, raw json.RawMessage) ([]*commonv1.Content, error) {
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return nil, bad(field, "is neither a text nor a list of parts")
 	}
+	if err := wire.TooMany(field, len(parts), wire.MostContent); err != nil {
+		return nil, err
+	}
 	var all []*commonv1.Content
 	for i, p := range parts {
 		c, err := p.content(fmt.Sprintf("%s[%d]", field, i))
@@ -269,8 +305,8 @@ func article(kind string) string {
 }
 
 // results returns the client's results of its own tools, which end its messages.
-func (in *input) results() map[string]inMessage {
-	all := map[string]inMessage{}
+func (in *input) results() map[string]*inMessage {
+	all := map[string]*inMessage{}
 	for i := len(in.read) - 1; i >= 0; i-- {
 		switch m := in.read[i]; {
 		case m.Role == "tool" && m.ToolCallID != "" && m.ID != m.ToolCallID+"-result":

@@ -78,3 +78,53 @@ func TestIDsOfInterrupts(t *testing.T) {
 		}
 	}
 }
+
+// sameMessage returns a request with n new messages that say the same, under one id.
+func sameMessage(n int) string {
+	return `{"threadId":"t","runId":"r","messages":[` + strings.Repeat(`{"id":"u","role":"user","content":"hi"},`, n-1) + `{"id":"u","role":"user","content":"hi"}]}`
+}
+
+func TestTheNumberOfMessagesIsJudgedFirst(t *testing.T) {
+	for body, field := range map[string]string{
+		sameMessage(wire.MostMessages + 1): "messages",
+		`{"threadId":"t","runId":"r","tools":[{}` + strings.Repeat(",{}", wire.MostTools) + `]}`:                             "tools",
+		`{"threadId":"t","runId":"r","context":[{}` + strings.Repeat(",{}", mostContext) + `]}`:                              "context",
+		`{"threadId":"t","runId":"r","resume":[{}` + strings.Repeat(",{}", mostResume) + `]}`:                                "resume",
+		`{"threadId":"t","runId":"r","messages":[7` + strings.Repeat(",7", wire.MostMessages) + `]}`:                         "messages",
+		`{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":[{}` + strings.Repeat(",{}", 64) + `]}]}`: "messages[0].content",
+		sameMessage(65): "messages",
+	} {
+		in := &input{}
+		err := wire.DecodeJSON([]byte(body), in)
+		if err == nil {
+			err = in.check()
+		}
+		if err == nil {
+			_, err = in.created(0)
+		}
+		if err == nil || wire.FaultOf(err).Field != field {
+			t.Errorf("%.100s: %v", body, err)
+		}
+	}
+}
+
+func TestTheWorkForMessagesGrowsAsTheyDo(t *testing.T) {
+	allocations := func(n int) float64 {
+		return testing.AllocsPerRun(1, func() {
+			in := parsed(t, sameMessage(n))
+			fresh := newMatch(in.texts(in.firstNew(), len(in.read)-1))
+			for range n {
+				fresh.next("hi")
+			}
+			if got := in.count(in.firstNew(), fresh.have); got != n-1 {
+				t.Errorf("%d of %d messages are known", got, n)
+			}
+			if _, err := in.created(n - 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if few, many := allocations(500), allocations(1000); many > 3*few+100 {
+		t.Errorf("500 messages make %v allocations, 1,000 make %v", few, many)
+	}
+}

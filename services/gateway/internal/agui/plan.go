@@ -60,8 +60,13 @@ func (s *Server) plan(ctx context.Context, in *input, session *sessionv1.Session
 
 // checkSame refuses a new message under the id of an earlier run: it would be lost.
 func (s *Server) checkSame(ctx context.Context, in *input, turn *sessionv1.Turn) error {
-	said := in.texts(in.firstNew(), len(in.read))
-	if len(said) == 0 {
+	said := ""
+	for i := in.firstNew(); i < len(in.read); i++ {
+		if t, ok := in.text(i); ok {
+			said = t
+		}
+	}
+	if said == "" {
 		return nil
 	}
 	session, _, _ := strings.Cut(turn.GetName(), "/turns/")
@@ -71,7 +76,7 @@ func (s *Server) checkSame(ctx context.Context, in *input, turn *sessionv1.Turn)
 	}
 	for _, e := range page.GetEvents() {
 		q := e.GetTurnQueued()
-		if q != nil && e.GetTurn() == turn.GetName() && !strings.HasSuffix(text(q.GetContent()), said[len(said)-1]) {
+		if q != nil && e.GetTurn() == turn.GetName() && !strings.HasSuffix(text(q.GetContent()), said) {
 			return problem.WithStatus(http.StatusConflict, apierr.New(codes.FailedPrecondition, problem.Domain, reasonRunIDTaken,
 				fmt.Sprintf("runId %q is of an earlier run with another message; give each run an id of its own", problem.Excerpt(in.RunID)), apierr.Field("runId", "is taken")))
 		}
@@ -263,7 +268,7 @@ func (s *Server) known(ctx context.Context, in *input, session string) (int, err
 	if len(in.read)-first < 2 {
 		return 0, nil
 	}
-	var said []string
+	fresh := newMatch(in.texts(first, len(in.read)-1))
 	for token := ""; ; {
 		page, err := s.Sessions.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: session, PageSize: 1000, PageToken: token})
 		if err != nil {
@@ -271,41 +276,49 @@ func (s *Server) known(ctx context.Context, in *input, session string) (int, err
 		}
 		for _, m := range page.GetMessages() {
 			if t := userText(m); t != "" {
-				said = append(said, t)
+				fresh.next(t)
 			}
 		}
 		if token = page.GetNextPageToken(); token == "" {
 			break
 		}
 	}
-	for n := len(in.read) - first - 1; n > 0; n-- {
-		if endsWith(said, in.texts(first, first+n)) {
-			return n, nil
+	return in.count(first, fresh.have), nil
+}
+
+// count returns how many messages from an index on have the first n texts of the user.
+func (in *input) count(first, n int) int {
+	for i := first; n > 0; i++ {
+		if _, said := in.text(i); said {
+			n--
+		}
+		if n == 0 {
+			return i + 1 - first
 		}
 	}
-	return 0, nil
+	return 0
+}
+
+// text returns what the user says in a message; false if it is of another speaker or cannot be read.
+func (in *input) text(i int) (string, bool) {
+	if in.read[i].Role != "user" {
+		return "", false
+	}
+	content, err := in.read[i].parse(fmt.Sprintf("messages[%d]", i))
+	if err != nil {
+		return "", false
+	}
+	return text(content), true
 }
 
 // texts returns the texts of the user's messages from one index to another.
 func (in *input) texts(from, to int) (all []string) {
 	for i := from; i < to; i++ {
-		if content, err := contents("", in.read[i].Content); err == nil && in.read[i].Role == "user" {
-			all = append(all, text(content))
+		if t, said := in.text(i); said {
+			all = append(all, t)
 		}
 	}
 	return all
-}
-
-func endsWith(all, end []string) bool {
-	if len(end) > len(all) {
-		return false
-	}
-	for i, s := range end {
-		if all[len(all)-len(end)+i] != s {
-			return false
-		}
-	}
-	return true
 }
 
 // userText returns what a person said in a message; "" if it is of the agent, or has results of tools.

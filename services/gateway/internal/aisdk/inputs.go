@@ -12,6 +12,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // request is what DefaultChatTransport sends, with what an application may add to its body.
@@ -75,6 +76,8 @@ func (r *request) last() (message, string, error) {
 		return *r.Message, "message", nil
 	case len(r.Messages) == 0:
 		return message{}, "", problem.BodyMalformed("messages", "messages is empty: its last one is what the agent answers")
+	case len(r.Messages) > wire.MostMessages:
+		return message{}, "", wire.TooMany("messages", len(r.Messages), wire.MostMessages)
 	default:
 		return r.Messages[len(r.Messages)-1], fmt.Sprintf("messages[%d]", len(r.Messages)-1), nil
 	}
@@ -82,6 +85,9 @@ func (r *request) last() (message, string, error) {
 
 // content returns what a user's message says. field is where it is.
 func (m message) content(field string) ([]*commonv1.Content, error) {
+	if err := wire.TooMany(field+".parts", len(m.Parts), wire.MostContent); err != nil {
+		return nil, err
+	}
 	var all []*commonv1.Content
 	for i, raw := range m.Parts {
 		at := fmt.Sprintf("%s.parts[%d]", field, i)
@@ -154,6 +160,9 @@ func dataURL(u string) (kind string, data []byte, err error) {
 
 // tools returns the tools that run in the browser.
 func (r *request) tools() ([]*sessionv1.ClientTool, error) {
+	if err := wire.TooMany("clientTools", len(r.ClientTools), wire.MostTools); err != nil {
+		return nil, err
+	}
 	var all []*sessionv1.ClientTool
 	for i, t := range r.ClientTools {
 		if t.Name == "" {

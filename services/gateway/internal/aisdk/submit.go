@@ -102,6 +102,9 @@ func (s *Server) goOn(w http.ResponseWriter, r *http.Request, last message, at s
 		return err
 	}
 	decided := last.decisions()
+	if err := wire.TooMany(at+".parts", len(decided), wire.MostEvents); err != nil {
+		return err
+	}
 	calls := make([]string, 0, len(decided))
 	for _, d := range decided {
 		calls = append(calls, d.call)

@@ -6,6 +6,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // environmentDoc is what our environments have no place for.
@@ -34,6 +35,9 @@ type cloud struct {
 	} `json:"networking"`
 	Packages map[string]json.RawMessage `json:"packages"`
 }
+
+// mostHosts is how many hosts the commands of an environment may reach.
+const mostHosts = 256
 
 // network returns what an environment's commands may reach, and its configuration as answers have it.
 func (s *environmentsServer) network(c *request, config json.RawMessage) (rules []*sessionv1.AgentNetworkRule, shown json.RawMessage, err error) {
@@ -71,6 +75,9 @@ func (s *environmentsServer) network(c *request, config json.RawMessage) (rules 
 	case n.Type == "limited":
 		if n.PackageManagers {
 			return nil, nil, bad("config.networking.allow_package_managers", "it is not served; name the hosts of the package managers in allowed_hosts")
+		}
+		if err := wire.TooMany("config.networking.allowed_hosts", len(n.AllowedHosts), mostHosts); err != nil {
+			return nil, nil, err
 		}
 		for _, host := range n.AllowedHosts {
 			rules = append(rules, &sessionv1.AgentNetworkRule{Host: strings.TrimPrefix(strings.TrimPrefix(host, "https://"), "http://")})

@@ -25,6 +25,9 @@ func (s *eventsServer) sendEvents(c *request) (any, error) {
 	if len(in.Events) == 0 {
 		return nil, bad("events", "it is required, and not empty")
 	}
+	if err := wire.TooMany("events", len(in.Events), wire.MostEvents); err != nil {
+		return nil, err
+	}
 	x, err := s.session(c)
 	if err != nil {
 		return nil, err

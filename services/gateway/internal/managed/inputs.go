@@ -9,6 +9,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // userEvent is an event that a client sends.
@@ -70,6 +71,9 @@ func contents(raw json.RawMessage, field string) ([]*commonv1.Content, error) {
 	var in []contentBlock
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return nil, bad(field, "it is no list of blocks of content")
+	}
+	if err := wire.TooMany(field, len(in), wire.MostContent); err != nil {
+		return nil, err
 	}
 	var out []*commonv1.Content
 	for i, b := range in {

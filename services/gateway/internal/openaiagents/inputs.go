@@ -49,6 +49,9 @@ func (s *eventsServer) sendEvents(c *request) (any, error) {
 	if len(in.Events) == 0 {
 		return nil, bad("events", "it is required, and not empty")
 	}
+	if err := wire.TooMany("events", len(in.Events), wire.MostEvents); err != nil {
+		return nil, err
+	}
 	x, err := s.session(c)
 	if err != nil {
 		return nil, err
@@ -231,6 +234,9 @@ func messages(raw json.RawMessage, field string) (out []*commonv1.Content, err e
 	if json.Unmarshal(raw, &in) != nil {
 		return nil, bad(field, "it is no list of messages")
 	}
+	if err := wire.TooMany(field, len(in), wire.MostContent); err != nil {
+		return nil, err
+	}
 	for i, m := range in {
 		place := fmt.Sprintf("%s[%d]", field, i)
 		if m.Role != "user" {
@@ -261,6 +267,9 @@ func contents(raw json.RawMessage, field string) (out []*commonv1.Content, err e
 	}
 	if json.Unmarshal(raw, &in) != nil {
 		return nil, bad(field, "it is neither a text nor a list of parts")
+	}
+	if err := wire.TooMany(field, len(in), wire.MostContent); err != nil {
+		return nil, err
 	}
 	for i, p := range in {
 		place := fmt.Sprintf("%s[%d]", field, i)

@@ -9,6 +9,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
 // hostedTools are the tools that an environment brings with it: it has no list of them on the wire.
@@ -51,8 +52,14 @@ var (
 	serverLabel  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
 )
 
+// mostTools is how many tools an agent has at most.
+const mostTools = 256
+
 // resolve checks tools, and fills in what holds where a client says nothing.
 func resolve(tools []tool, field string) ([]tool, error) {
+	if err := wire.TooMany(field, len(tools), mostTools); err != nil {
+		return nil, err
+	}
 	out, named := []tool{}, map[string]bool{}
 	for i, t := range tools {
 		place := fmt.Sprintf("%s[%d]", field, i)

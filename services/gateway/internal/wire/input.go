@@ -37,6 +37,9 @@ func DecodeJSON(data []byte, to any) error {
 	if !utf8.Valid(data) {
 		return problem.BodyMalformed("", "it is not UTF-8")
 	}
+	if err := codec.CheckValues(data); err != nil {
+		return err
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	err := d.Decode(to)
@@ -59,6 +62,23 @@ func DecodeJSON(data []byte, to any) error {
 	default:
 		return problem.BodyMalformed("", "it is not the JSON of a request: "+err.Error())
 	}
+}
+
+// Limits of the lists in requests. Those of content and tools are the contract's.
+const (
+	MostContent  = 64
+	MostTools    = 64
+	MostEvents   = 100
+	MostMessages = 10_000
+)
+
+// TooMany returns the error for a list of a body with more items than it may have; nil if it has no more. Decoders judge
+// a list before its items.
+func TooMany(field string, n, most int) error {
+	if n <= most {
+		return nil
+	}
+	return problem.BodyMalformed(field, fmt.Sprintf("%s has %d items; send at most %d", field, n, most))
 }
 
 // RequestID returns the idempotency key of what a request asks for, from ids of the client's own: the same for the
