@@ -52,7 +52,7 @@ func TestTheProfilesOfThePageOnPermissions(t *testing.T) {
 	if r := s.resolve(t, session, w.approval(false, "")); r.code != http.StatusOK {
 		t.Fatalf("the refusal: %d %s", r.code, r.body)
 	}
-	frames := s.ends(t, session, "INTERRUPTED", "Bash OK git version", "Read DENIED", "deny Read(.env)", "Write DENIED", "Bash REFUSED", "interrupt Bash(rm -rf *)")
+	frames := s.ends(t, session, "INTERRUPTED", "Bash OK git version", "Read DENIED", "deny Read(.env)", "Write DENIED", "Bash REFUSED", "interrupt Bash(rm -rf *)", "Bash INTERRUPTED The turn was stopped before the call was made.")
 	if reason := last(t, frames, "INTERRUPTED").field("turnFinished", "error", "reason"); reason != "PERMISSION_INTERRUPT" {
 		t.Errorf("the turn ended for the reason %q", reason)
 	}

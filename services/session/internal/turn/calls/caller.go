@@ -25,39 +25,37 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn/toolset"
 )
 
-// caller makes the calls of a step; concurrent calls share the turn's state under its lock.
+// caller makes calls that run at the same time; they share the turn's state under its lock.
 type caller struct {
 	calls  *Calls
 	sc     state.Scope
 	tokens int64 // that the turn had left before the wave: what ends in it changes that
 	mu     sync.Mutex
 	err    error
+	stop   func()   // ends the calls of the wave
 	logged sync.Map // *logged, of the calls that run, by id
 }
 
-func (c *caller) failure() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
-
-// wave makes calls at the same time.
-func (c *caller) wave(uses []*sessionv1.ToolUse) {
-	c.tokens = c.sc.Active.TokensLeft()
+// wave makes calls at the same time. When a rule ends the turn because of one of them, the others stop.
+func (c *Calls) wave(sc state.Scope, uses []*sessionv1.ToolUse) error {
+	ctx, stop := context.WithCancel(sc)
+	defer stop()
+	run := &caller{calls: c, sc: sc.With(ctx), stop: stop, tokens: sc.Active.TokensLeft()}
 	var wave sync.WaitGroup
 	for _, u := range uses {
-		if c.calls.begun != nil {
-			c.calls.begun[u.CallId] = true
+		if c.begun != nil {
+			c.begun[u.CallId] = true
 		}
 		wave.Go(func() {
-			if err := c.call(u); err != nil {
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				c.err = errors.Join(c.err, err)
+			if err := run.call(u); err != nil {
+				run.mu.Lock()
+				defer run.mu.Unlock()
+				run.err = errors.Join(run.err, err)
 			}
 		})
 	}
 	wave.Wait()
+	return run.err
 }
 
 // call makes one call and records how it ended. It returns only errors that end the worker.
@@ -270,6 +268,7 @@ func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error 
 	defer c.mu.Unlock()
 	t := c.sc.Active
 	if end.reported.GetInterrupt() {
+		c.stop()
 		t.Run.Interrupt = fmt.Sprintf("A rule ends the turn because of the call %s of %s: %s", u.CallId, u.Tool, textOf(end.result))
 	}
 	if err := t.SetResult(u.CallId, end.result); err != nil {

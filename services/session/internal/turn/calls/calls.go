@@ -67,7 +67,7 @@ func (c *Calls) AddNotes(notes string) {
 }
 
 // Make makes the calls of an assistant message that have no result yet. Neighbors run at the same
-// time if their tools allow it. before is called with the calls that are about to be made.
+// time if their tools allow it. After a call because of which a rule ends the turn, no other begins. before is called with the calls that are about to be made.
 func (c *Calls) Make(sc state.Scope, m *sessionv1.Message, before func([]*sessionv1.ToolUse) error) (state.Outcome, error) {
 	if c.Inherited(m) {
 		c.begun = nil
@@ -75,7 +75,6 @@ func (c *Calls) Make(sc state.Scope, m *sessionv1.Message, before func([]*sessio
 	if err := refuseUnfit(sc, m); err != nil {
 		return state.Outcome{}, err
 	}
-	run := &caller{calls: c, sc: sc}
 	for _, wave := range c.waves(ready(sc, m)) {
 		if err := before(wave); err != nil {
 			return state.Outcome{}, err
@@ -83,12 +82,14 @@ func (c *Calls) Make(sc state.Scope, m *sessionv1.Message, before func([]*sessio
 		if sc.Ended() {
 			return state.Stopped(), nil // the loop finds the cause
 		}
-		run.wave(wave)
-		if err := run.failure(); err != nil {
+		if err := c.wave(sc, wave); err != nil {
 			return state.Outcome{}, err
 		}
 		if sc.Ended() {
 			return state.Stopped(), nil // the end of the turn gives the other calls a result
+		}
+		if sc.Active.Run.Interrupt != "" {
+			break // so does this end, which the loop makes
 		}
 	}
 	return state.Outcome{}, nil

@@ -51,6 +51,13 @@ func (f *fakeTools) CallTool(ctx context.Context, r *toolsv1.CallToolRequest) (f
 		answer, f.answers[r.Tool] = all[0], all[1:]
 	}
 	return func() (*toolsv1.CallToolResponse, error) {
+		switch r.Tool {
+		case "Slow":
+			<-ctx.Done()
+			return nil, ctx.Err()
+		case "Trap":
+			synctest.Wait() // for the others of the wave
+		}
 		if f.together != nil {
 			select {
 			case <-f.together:
@@ -87,7 +94,7 @@ func (f *fakeTools) ReportResult(_ context.Context, call *commonv1.CallRef, _ *t
 }
 
 func (f *fakeTools) ListSessionTools(context.Context, *toolsv1.ListSessionToolsRequest) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
-	return []*toolsv1.Tool{{Name: "tools/Read", Parallel: true, ReadOnly: true}, {Name: "tools/Bash"}}, nil, nil
+	return []*toolsv1.Tool{{Name: "tools/Read", Parallel: true, ReadOnly: true}, {Name: "tools/Bash"}, {Name: "tools/Slow", Parallel: true}, {Name: "tools/Trap", Parallel: true}, {Name: "tools/Away", Parallel: true}}, nil, nil
 }
 
 var spec = agent.Spec{Tools: []string{"Bash", "Read"}}
@@ -245,6 +252,67 @@ func TestACallIsStoppedWithItsTurn(t *testing.T) {
 	if !slices.Equal(tools.called, tools.cancelled) || len(tools.called) != 1 || f.Active.HasResult("t1.1.1") {
 		t.Errorf("called %v, cancelled %v", tools.called, tools.cancelled)
 	}
+}
+
+func TestNothingOfAnAnswerStartsAfterARuleEndsTheTurn(t *testing.T) {
+	ends := &toolsv1.CallResult{Outcome: toolsv1.CallOutcome_CALL_OUTCOME_DENIED, Interrupt: true, Content: []*commonv1.Content{state.Text("no")}}
+	task := &toolsv1.CallDelegated{Tool: state.TodoTool, ArgumentsJson: `{"todos":[]}`}
+	for name, c := range map[string]struct {
+		answer []string // the tools of the answer's calls; those of Read, Slow, Trap and Away run at the same time, Client is the client's
+		called []string // in order of their places
+		cut    []string // calls that run when the rule ends the turn
+	}{
+		"one after the other":         {[]string{"Deny", "Bash", "Bash"}, []string{"0"}, nil},
+		"after one that ran":          {[]string{"Bash", "Deny", "Bash"}, []string{"0", "1"}, nil},
+		"before a wave":               {[]string{"Deny", "Read", "Read"}, []string{"0"}, nil},
+		"between waves":               {[]string{"Read", "Read", "Deny", "Read"}, []string{"0", "1", "2"}, nil},
+		"before one of the client":    {[]string{"Deny", "Client"}, []string{"0"}, nil},
+		"after one of the client":     {[]string{"Client", "Deny", "Bash"}, []string{"1"}, nil},
+		"before one of the session":   {[]string{"Deny", state.TodoTool, state.TodoTool}, []string{"0"}, nil},
+		"after one of the session":    {[]string{state.TodoTool, "Deny", state.TodoTool}, []string{"0", "1"}, nil},
+		"before one that is asked":    {[]string{"Deny", "Ask", "Bash"}, []string{"0"}, nil},
+		"after one that is asked":     {[]string{"Ask", "Deny", "Bash"}, []string{"0", "1"}, nil},
+		"two that would end it":       {[]string{"Deny", "Deny"}, []string{"0"}, nil},
+		"in a wave, others still run": {[]string{"Slow", "Trap", "Slow"}, []string{"0", "1", "2"}, []string{"0", "2"}},
+		"one waits for tools":         {[]string{"Away", "Trap"}, []string{"0", "0", "1"}, []string{"0"}}, // at once, and in vain once more
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := turntest.New(t, spec)
+				tools := &fakeTools{answers: map[string][]any{
+					"Deny": {ends, ends}, "Trap": {ends}, "Away": {status.Error(codes.Unavailable, "away")}, "Ask": {&toolsv1.CallAsk{Digest: "d", Rule: "r"}}, state.TodoTool: {task, task},
+				}}
+				calls := newCalls(t, f, tools)
+				f.Active.Client["Client"] = &sessionv1.ClientTool{Name: "Client"}
+				m := f.Call(uses(c.answer...)...)
+				calls.Committed(m.Name)
+				if out, err := calls.Make(f.Scope, m, noFiles); err != nil || !out.GoesOn() {
+					t.Fatal(out, err)
+				}
+				slices.Sort(tools.called)
+				slices.Sort(tools.cancelled)
+				if got := places(tools.called); !slices.Equal(got, c.called) || f.Active.Run.Interrupt == "" {
+					t.Errorf("called %v, want %v; the rule said %q", got, c.called, f.Active.Run.Interrupt)
+				}
+				if got := places(tools.cancelled); !slices.Equal(got, c.cut) {
+					t.Errorf("stopped %v, want %v", got, c.cut)
+				}
+				for _, place := range c.cut {
+					if got := outcome(t, f.Active, "t1.1."+place); got != sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED {
+						t.Errorf("call %s ended as %v", place, got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// places returns the places of calls in their answer.
+func places(ids []string) (all []string) {
+	for _, id := range ids {
+		all = append(all, id[strings.LastIndex(id, ".")+1:])
+	}
+	return all
 }
 
 func TestTheClientsCallsAreChecked(t *testing.T) {
