@@ -60,7 +60,7 @@ func checkModels(ctx context.Context, agents *agent.Set, models *catalog.Catalog
 		if name == "" {
 			return models.Default(), nil
 		}
-		return models.Resolve(name)
+		return models.Configured(name)
 	}
 	var faults []error
 	for _, a := range agents.All() {

@@ -51,7 +51,8 @@ type Catalog struct {
 	dflt      string
 
 	mu    sync.Mutex
-	asked map[string]Entry // models and modes that are in no table, as they were asked for
+	named map[string]Entry // models that are in no table, but in the rest of the configuration
+	asked map[string]Entry // models and modes that are in no table, as requests name them
 }
 
 // provider is a Provider with everything that its models share.
@@ -76,7 +77,7 @@ func New(c Config, getenv func(string) string) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of models is wrong: %w", err)
 	}
-	cat := &Catalog{config: c, providers: providers, entries: map[string]Entry{}, routes: c.routes(), asked: map[string]Entry{}}
+	cat := &Catalog{config: c, providers: providers, entries: map[string]Entry{}, routes: c.routes(), named: map[string]Entry{}, asked: map[string]Entry{}}
 	var faults []error
 	for name, limits := range c.models(providers) {
 		p, m, _ := strings.Cut(name, ":")
@@ -89,7 +90,7 @@ func New(c Config, getenv func(string) string) (*Catalog, error) {
 	}
 	cat.dflt = c.choose(providers)
 	if len(faults) == 0 {
-		if _, err := cat.Resolve(cat.dflt); err != nil {
+		if _, err := cat.Configured(cat.dflt); err != nil {
 			faults = append(faults, err)
 		}
 		faults = append(faults, cat.checkNames()...)
@@ -111,7 +112,7 @@ func (c *Catalog) checkNames() (faults []error) {
 			}
 		}
 		for _, next := range set.Fallbacks {
-			e, err := c.Resolve(next)
+			e, err := c.Configured(next)
 			if err == nil && e.Name == name {
 				err = errors.New("a model cannot take its own place")
 			}
@@ -138,15 +139,12 @@ func (c *Catalog) Default() Entry {
 // Names lists the models of the tables, as `provider:model`, sorted.
 func (c *Catalog) Names() []string { return slices.Sorted(maps.Keys(c.entries)) }
 
-// All returns the models of the tables and those that were asked for beside them, by name.
+// All returns the models of the tables and those that the rest of the configuration names, by name. A name of a request
+// adds none: it may be wrong, and the list is everybody's.
 func (c *Catalog) All() []Entry {
 	all := slices.Collect(maps.Values(c.entries))
 	c.mu.Lock()
-	for _, e := range c.asked {
-		if e.Unlisted && e.Mode() == "" {
-			all = append(all, e)
-		}
-	}
+	all = slices.AppendSeq(all, maps.Values(c.named))
 	c.mu.Unlock()
 	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return all

@@ -12,8 +12,12 @@ import (
 // modeMark begins the mode in a model's name, as in `anthropic:claude-opus-5-5:mode=thinking`.
 const modeMark = ":mode="
 
-// maxAsked bounds the models that are remembered beside the tables.
-const maxAsked = 1000
+const (
+	// maxAsked bounds the models that are remembered beside the tables.
+	maxAsked = 1000
+	// maxName bounds the name of a model, in bytes.
+	maxName = 512
+)
 
 // Mode returns the mode in the name, or in that of an own entry's target; most often there is none.
 func (e Entry) Mode() string { return e.mode }
@@ -48,6 +52,9 @@ func (c *Catalog) Resolve(name string) (Entry, error) {
 	if e, ok := c.entries[name]; ok {
 		return e, nil
 	}
+	if len(name) > maxName {
+		return Entry{}, fmt.Errorf("the name %.40q… of a model has %d bytes; it may have %d", name, len(name), maxName)
+	}
 	plain, mode, hasMode := strings.Cut(c.routed(name), modeMark)
 	if !wellFormed(plain) {
 		return Entry{}, fmt.Errorf("the model %q is not of the form provider:model, and no route of model-routes fits it; there are %s", name, strings.Join(c.Names(), ", "))
@@ -57,6 +64,22 @@ func (c *Catalog) Resolve(name string) (Entry, error) {
 		return e, err
 	}
 	return c.inMode(e, mode)
+}
+
+// Configured finds a model that the configuration names, as Resolve does, and lists it.
+func (c *Catalog) Configured(name string) (Entry, error) {
+	e, err := c.Resolve(name)
+	if err != nil || !e.Unlisted {
+		return e, err
+	}
+	plain, err := c.plain(e.Provider + ":" + e.ModelName)
+	if err != nil {
+		return Entry{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.named[plain.Name] = plain
+	return e, nil
 }
 
 // routed returns the name to which the routes lead.
@@ -133,14 +156,23 @@ func (e Entry) ModeNames() []string { return slices.Sorted(maps.Keys(e.modes()))
 func (c *Catalog) remember(name string, build func() (Entry, error)) (Entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.asked[name]; ok {
-		return e, nil
+	for _, known := range []map[string]Entry{c.named, c.asked} {
+		if e, ok := known[name]; ok {
+			return e, nil
+		}
 	}
 	e, err := build()
-	if err == nil && len(c.asked) < maxAsked {
-		c.asked[name] = e
+	if err != nil {
+		return Entry{}, err
 	}
-	return e, err
+	for other := range c.asked {
+		if len(c.asked) < maxAsked {
+			break
+		}
+		delete(c.asked, other)
+	}
+	c.asked[name] = e
+	return e, nil
 }
 
 // Warning says what is odd about a model that is used; most often it is empty.

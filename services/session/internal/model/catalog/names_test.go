@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,6 +46,55 @@ func TestAModelThatNoTableHasWorks(t *testing.T) {
 	}
 	if e, err := c.Resolve("anthropic:claude-opus-5"); err != nil || c.Warning(e) != "" {
 		t.Errorf("a model of the table has the warning %q (%v)", c.Warning(e), err)
+	}
+}
+
+func TestARequestListsNoModel(t *testing.T) {
+	c, err := New(Config{AnthropicKey: "k", OpenAIKey: "k", Models: map[string]Limits{"anthropic:mine": {Fallbacks: []string{"openai:spare:mode=thinking"}}}}, env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := func() (all []string) {
+		for _, e := range c.All() {
+			if e.Unlisted {
+				all = append(all, e.Name)
+			}
+		}
+		return all
+	}
+	agents, err := c.Configured("openai:of-an-agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"openai:made-up", "gpt-made-up", "claude-made-up", "anthropic:made-up:mode=thinking", "openai:spare"} {
+		if _, err := c.Resolve(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := c.Narrow("tenant:own", OwnEntry{Target: name}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for n := range 2 * maxAsked {
+		if _, err := c.Resolve("openai:made-up-" + strconv.Itoa(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := listed(); !slices.Equal(got, []string{"openai:of-an-agent", "openai:spare"}) {
+		t.Errorf("the list has %v", got)
+	}
+	if e, err := c.Resolve("openai:of-an-agent"); err != nil || e.Model != agents.Model {
+		t.Errorf("%v; a model of the configuration forgets what it has learned", err)
+	}
+	if len(c.asked) > maxAsked {
+		t.Errorf("%d names of requests are remembered", len(c.asked))
+	}
+	if first, err := c.Resolve("openai:again"); err != nil {
+		t.Error(err)
+	} else if e, err := c.Resolve("openai:again"); err != nil || e.Model != first.Model {
+		t.Errorf("%v; after many other names a model forgets what it has learned", err)
+	}
+	if _, err := c.Resolve("openai:" + strings.Repeat("x", maxName)); err == nil || len(err.Error()) > 200 {
+		t.Errorf("a long name: %v", err)
 	}
 }
 
