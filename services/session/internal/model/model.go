@@ -141,6 +141,8 @@ type Error struct {
 	RetryAfter time.Duration
 	// Midway says that the stream had begun.
 	Midway bool
+	// Malformed says that the stream did not follow the API. A server that does so twice does so each time.
+	Malformed bool
 	Err    error
 }
 

@@ -106,5 +106,5 @@ func (a *answer) whole(raw []byte) error {
 }
 
 func (a *answer) malformed(what string) error {
-	return &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the stream of the model provider %s is malformed: %s", a.provider, what)}
+	return &model.Error{Kind: model.Unavailable, Midway: true, Malformed: true, Message: fmt.Sprintf("the stream of the model provider %s is malformed: %s", a.provider, what)}
 }

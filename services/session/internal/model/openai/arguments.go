@@ -3,8 +3,6 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 )
 
 // arguments are the JSON of a tool call, piece by piece.
@@ -60,31 +58,27 @@ func (a *arguments) replace() { *a = arguments{} }
 // canonical writes a JSON object without spaces and with sorted keys. It is empty
 // for anything else.
 func canonical(b []byte) string {
-	values, err := objects(b)
-	if err != nil || len(values) != 1 {
+	values, rest := objects(b)
+	if len(bytes.TrimSpace(rest)) > 0 || len(values) != 1 {
 		return ""
 	}
 	return values[0]
 }
 
-// objects reads JSON objects that follow each other, in canonical form.
-func objects(b []byte) ([]string, error) {
+// objects reads JSON objects that follow each other, in canonical form. rest is what follows them.
+func objects(b []byte) (all []string, rest []byte) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
-	var out []string
 	for {
+		read := d.InputOffset()
 		var v map[string]any
-		err := d.Decode(&v)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
+		if d.Decode(&v) != nil {
+			return all, b[read:]
 		}
 		written, err := json.Marshal(v)
 		if err != nil {
-			return nil, err
+			return all, b[read:]
 		}
-		out = append(out, string(written))
+		all = append(all, string(written))
 	}
 }

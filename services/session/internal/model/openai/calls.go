@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,7 +17,8 @@ type call struct {
 	index    wire.Count // the server's; -1 when it sends none
 	id, name string
 	args     arguments
-	again    bytes.Buffer    // arguments that follow complete ones: repeats of them
+	again    bytes.Buffer    // arguments that follow complete ones: repeats of them, or those of other calls
+	againID  string          // the id that came with them
 	extra    json.RawMessage // what the server wants back beside the call
 	sent     int             // bytes of args that were emitted
 	started  bool
@@ -31,7 +33,7 @@ const maxCalls = 1000
 func (a *answer) addCallPiece(p *piece) error {
 	c := a.find(p)
 	if len(a.calls) > maxCalls {
-		return &model.Error{Kind: model.Refused, Midway: true, Message: fmt.Sprintf("the model provider %s sent more than %d tool calls in one answer", a.provider, maxCalls)}
+		return a.tooManyCalls()
 	}
 	if c.id == "" && !c.started {
 		c.id = string(p.ID)
@@ -47,6 +49,7 @@ func (a *answer) addCallPiece(p *piece) error {
 	switch {
 	case c.again.Len() > 0, object && c.repeatedBy(p):
 		c.again.WriteString(args)
+		c.againID = cmp.Or(c.againID, string(p.ID))
 		return nil
 	case object && c.args.bare():
 		if c.sent > 0 {
@@ -68,21 +71,36 @@ func (c *call) repeatedBy(p *piece) bool {
 	return p.ID != "" || p.Function.Name != "" || c.args.equal(p.canonical())
 }
 
-// checkRepeats refuses an answer in which a call was repeated with other
-// arguments: it is unknown which of them to run.
-func (a *answer) checkRepeats() error {
-	for _, c := range a.calls {
-		values, err := objects(c.again.Bytes())
-		if err != nil {
-			return a.malformed("a tool call is repeated in part")
+// splitRepeats makes a call of its own of each repetition that has other arguments: some servers
+// give one id to several calls, or send an id late. The model sees arguments that are not complete.
+func (a *answer) splitRepeats() error {
+	for _, c := range slices.Clone(a.calls) {
+		known := map[string]bool{"{}": true, c.args.canonical(): true}
+		values, rest := objects(c.again.Bytes())
+		if rest = bytes.TrimSpace(rest); bytes.HasPrefix(bytes.TrimSpace(c.args.Bytes()), rest) {
+			rest = nil // the repetition of the call broke off
+		}
+		if len(rest) > 0 {
+			values = append(values, string(rest))
 		}
 		for _, v := range values {
-			if v != "{}" && v != c.args.canonical() {
-				return a.malformed("a tool call is repeated with other arguments")
+			if known[v] {
+				continue
 			}
+			known[v] = true
+			other := &call{index: c.index, id: cmp.Or(c.againID, c.id), name: c.name}
+			other.args.WriteString(v)
+			a.calls = append(a.calls, other)
+		}
+		if len(a.calls) > maxCalls {
+			return a.tooManyCalls()
 		}
 	}
 	return nil
+}
+
+func (a *answer) tooManyCalls() error {
+	return &model.Error{Kind: model.Refused, Midway: true, Message: fmt.Sprintf("the model provider %s sent more than %d tool calls in one answer", a.provider, maxCalls)}
 }
 
 // find returns the call of a piece: the one with its id, otherwise with its index,
@@ -253,7 +271,7 @@ func (a *answer) closeCall(c *call) error {
 
 // closeCalls emits everything that was held back, at the end of the stream.
 func (a *answer) closeCalls() error {
-	if err := a.checkRepeats(); err != nil {
+	if err := a.splitRepeats(); err != nil {
 		return err
 	}
 	for a.active < len(a.calls) {

@@ -132,5 +132,5 @@ func (a *answer) finishes(reason string) error {
 }
 
 func (a *answer) malformed(what string) error {
-	return &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the stream of the model provider %s is malformed: %s", a.provider, what)}
+	return &model.Error{Kind: model.Unavailable, Midway: true, Malformed: true, Message: fmt.Sprintf("the stream of the model provider %s is malformed: %s", a.provider, what)}
 }

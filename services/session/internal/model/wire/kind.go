@@ -126,6 +126,17 @@ func Refused(provider string, status int, h http.Header, body []byte) *model.Err
 // Fault returns the error for an answer that is wrong after it began. The message
 // continues "the model provider NAME".
 func (w *Watch) Fault(kind model.ErrorKind, format string, args ...any) error {
+	return w.fault(kind, format, args...)
+}
+
+// Malformed returns the error of a stream that does not follow the API.
+func (w *Watch) Malformed(what string) error {
+	e := w.fault(model.Unavailable, "sends a malformed stream: %s", what)
+	e.Malformed = true
+	return e
+}
+
+func (w *Watch) fault(kind model.ErrorKind, format string, args ...any) *model.Error {
 	return &model.Error{
 		Kind: kind, Midway: true, RequestID: w.request,
 		Message: fmt.Sprintf("the model provider %s "+format, append([]any{w.provider}, args...)...),

@@ -43,6 +43,8 @@ type Stepper struct {
 	Runtimes map[string]Runtime
 	// Expect is called as soon as the model begins to ask for a call.
 	Expect func()
+
+	malformed string // the step's last attempt, if its stream did not follow the API
 }
 
 // Run calls the model until it answers, and commits the answer.
@@ -159,7 +161,7 @@ func (s *Stepper) failed(sc state.Scope, r state.Resolved, answer *partialAnswer
 		return false, state.Interrupted(answer.keep(), context.Cause(sc)), nil
 	case errors.As(err, &lost):
 		return true, state.Outcome{}, sc.Append(VoidAttempt(sc.Session)) // Compose warns of it
-	case errors.As(err, &failed) && failed.Retryable() && t.Run.Attempt < lastAttempt(sc, r) && failed.RetryAfter <= maxRetryAfter:
+	case errors.As(err, &failed) && failed.Retryable() && t.Run.Attempt < lastAttempt(sc, r) && failed.RetryAfter <= maxRetryAfter && !s.again(sc, r, failed):
 		if err := s.backoff(sc, failed); err != nil {
 			return false, state.Stopped(), unlessStopped(sc, err)
 		}
@@ -188,6 +190,17 @@ func (s *Stepper) failed(sc state.Scope, r state.Resolved, answer *partialAnswer
 	default:
 		return false, modelFailed(sc, answer.keep(), err), nil
 	}
+}
+
+// again reports whether the model's last attempt of this step failed in the same way, by a stream that does not
+// follow the API. What a server does twice is not tried a third time.
+func (s *Stepper) again(sc state.Scope, r state.Resolved, failed *model.Error) bool {
+	before := s.malformed
+	s.malformed = ""
+	if failed.Malformed {
+		s.malformed = fmt.Sprintf("%s %d %s:%s %s", sc.Active.ID, sc.Active.Step(), r.Provider, r.Name, failed.Message)
+	}
+	return failed.Malformed && s.malformed == before
 }
 
 // unlessStopped drops an error that only says that the turn was stopped: the loop handles the
@@ -308,6 +321,10 @@ func modelFailed(sc state.Scope, write store.Write, err error) state.Outcome {
 			reason = sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL
 			message = "The model's context is too small even for the last message alone, with the agent's prompt and tools: " + message + ". Use a model with a larger context, or an agent with fewer tools."
 		case model.Unavailable:
+			if failed.Malformed {
+				message = fmt.Sprintf("%s. Gave up after %d attempts, because the server sends it each time; choose another model, or have the server mended.", message, sc.Active.Run.Attempt)
+				break
+			}
 			message = fmt.Sprintf("%s. Gave up after %d attempts; send the message again later.", message, sc.Active.Run.Attempt)
 		}
 	}

@@ -128,6 +128,32 @@ func TestAFailedCallOfTheModelIsTriedAgain(t *testing.T) {
 	})
 }
 
+func TestWhatAServerDoesEachTimeIsNotTriedAgain(t *testing.T) {
+	odd := func(what string) *model.Error {
+		return &model.Error{Kind: model.Unavailable, Malformed: true, Message: "the stream is malformed: " + what}
+	}
+	for name, c := range map[string]struct {
+		answers  []any
+		attempts int
+		reason   string // empty: the turn is complete
+	}{
+		"once":                        {[]any{odd("a"), "Hello."}, 2, ""},
+		"twice":                       {[]any{odd("a"), odd("a"), "Hello."}, 2, "MODEL_UNAVAILABLE"},
+		"in two ways":                 {[]any{odd("a"), odd("b"), "Hello."}, 3, ""},
+		"before and after an absence": {[]any{odd("a"), &model.Error{Kind: model.Unavailable, Status: 529}, odd("a"), "Hello."}, 4, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := start(t, agent.Spec{}, c.answers...)
+				out, err := f.Run(f.Scope)
+				if err != nil || out.End == nil || out.End.Error.GetReason() != c.reason || len(f.model.Requests) != c.attempts {
+					t.Errorf("the outcome is %+v after %d attempts (%v)", out.End, len(f.model.Requests), err)
+				}
+			})
+		})
+	}
+}
+
 func TestAStoppedAnswerKeepsItsText(t *testing.T) {
 	f := start(t, agent.Spec{})
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -140,5 +140,5 @@ func (a *answer) part(e event, kind string, key partKey, whole string) error {
 }
 
 func (a *answer) malformed(what string) error {
-	return a.watch.Fault(model.Unavailable, "sends a malformed stream: %s", what)
+	return a.watch.Malformed(what)
 }
