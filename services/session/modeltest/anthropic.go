@@ -28,7 +28,7 @@ func answerMessages(s *Server, w http.ResponseWriter, r *http.Request, body []by
 		messagesError(w, http.StatusBadRequest, Step{ErrorType: "invalid_request_error", ErrorMessage: err.Error()})
 		return
 	}
-	req.Header = r.Header.Clone()
+	req.Header, req.Query = r.Header.Clone(), r.URL.RawQuery
 	step := s.next(req)
 	if step.Status != 0 {
 		messagesError(w, step.Status, step)

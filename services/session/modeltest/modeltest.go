@@ -198,6 +198,8 @@ func (s *Server) next(r Request) Step {
 // Request is a client's request, in terms that both formats share.
 type Request struct {
 	Header http.Header
+	// Query is that of the URL, as it was sent.
+	Query string
 	// Body is the whole request, its numbers as float64. Raw is the same as it was sent.
 	Body map[string]any
 	Raw  []byte

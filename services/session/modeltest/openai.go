@@ -19,7 +19,7 @@ func serveChat(s *Server, w http.ResponseWriter, r *http.Request, body []byte) {
 		chatError(w, http.StatusBadRequest, Step{ErrorType: "invalid_request_error", ErrorMessage: err.Error()})
 		return
 	}
-	req.Header = r.Header.Clone()
+	req.Header, req.Query = r.Header.Clone(), r.URL.RawQuery
 	step := s.next(req)
 	if step.Status != 0 {
 		chatError(w, step.Status, step)

@@ -28,7 +28,7 @@ func serveResponses(s *Server, w http.ResponseWriter, r *http.Request, body []by
 		chatError(w, refusal.status, Step{ErrorType: "invalid_request_error", ErrorCode: refusal.code, ErrorMessage: refusal.message})
 		return
 	}
-	req.Header = r.Header.Clone()
+	req.Header, req.Query = r.Header.Clone(), r.URL.RawQuery
 	step := s.next(req)
 	if step.Status != 0 {
 		chatError(w, step.Status, step)

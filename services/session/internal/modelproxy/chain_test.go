@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -234,6 +236,33 @@ func TestErrorsOfATranslatedCall(t *testing.T) {
 			}
 			if b := w.balance(); b.Reserved.Tokens != 0 || (b.Used.Tokens > 0) != strings.HasPrefix(c.name, "a break") {
 				t.Errorf("the budget has %+v", b)
+			}
+		})
+	}
+}
+
+// The events of a Responses answer are numbered from 0, in the order in which they are sent.
+func TestTheEventsOfResponsesAreNumberedInTheirOrder(t *testing.T) {
+	number := regexp.MustCompile(`"sequence_number":(\d+)`)
+	for name, step := range map[string]modeltest.Step{
+		"a text":             {Text: []string{"Hello", " there"}},
+		"nothing":            {},
+		"thinking":           {Thinking: "hm", Text: []string{"x"}},
+		"calls":              {Calls: []modeltest.Call{{ID: "a", Name: "look", Input: `{"at":"sky"}`}, {ID: "b", Name: "look", Input: `{}`}}},
+		"all of it":          {Thinking: "hm", Text: []string{"x"}, Calls: []modeltest.Call{{ID: "a", Name: "look", Input: `{"at":"sky"}`}}},
+		"a break after text": {Text: []string{"Hello", "x"}, After: 1, Break: modeltest.Cut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, setting{script: modeltest.Sequence(step)})
+			a := w.post("/openai/v1/responses", streamed(translatedResponses))
+			numbers := number.FindAllStringSubmatch(a.body, -1)
+			if len(numbers) != strings.Count(a.body, "data: ") || len(numbers) < 3 || !strings.HasPrefix(a.body, "event: response.created\n") {
+				t.Fatalf("%d %s", a.code, a.body)
+			}
+			for i, n := range numbers {
+				if n[1] != strconv.Itoa(i) {
+					t.Errorf("event %d has the number %s", i, n[1])
+				}
 			}
 		})
 	}

@@ -35,11 +35,14 @@ var errSilent = errors.New("the provider was silent for too long")
 // defaultVersion is the version of Anthropic's API for clients that name none.
 const defaultVersion = "2023-06-01"
 
-// sent and returned are the beginnings of headers that are passed on. The SDKs' X-Stainless-*, which tell of the
+// sent and returned are the beginnings of headers that are passed on. A provider gets those of its own API. The SDKs' X-Stainless-*, which tell of the
 // client's machine, are not.
 var (
-	sent = []string{
-		"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Idempotency-Key", "Openai-Beta", "User-Agent", "X-App", "X-Claude-Code-",
+	sent = map[modelapi.Form][]string{
+		modelapi.Anthropic: {
+			"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "Idempotency-Key", "User-Agent", "X-App", "X-Claude-Code-",
+		},
+		modelapi.OpenAI: {"Accept", "Content-Type", "Idempotency-Key", "Openai-Beta", "User-Agent"},
 	}
 	returned = []string{
 		"Anthropic-Ratelimit-", "Content-Type", "Openai-Processing-Ms", "Openai-Version", "Request-Id", "Retry-After", "X-Ratelimit-", "X-Request-Id", "X-Should-Retry",
@@ -184,14 +187,14 @@ func (c *call) request(ctx context.Context) (*http.Request, error) {
 		modelapi.Messages: "/v1/messages", modelapi.CountTokens: "/v1/messages/count_tokens",
 		modelapi.ChatCompletions: "/chat/completions", modelapi.Responses: "/responses",
 	}[c.route.Operation]
-	if c.r.URL.RawQuery != "" {
-		path += "?" + c.r.URL.RawQuery
+	if c.route.Form == modelapi.Anthropic && c.r.URL.Query().Get("beta") == "true" { // the only parameter of these paths
+		path += "?beta=true"
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+path, bytes.NewReader(c.object.Bytes()))
 	if err != nil {
 		return nil, err
 	}
-	pass(req.Header, c.r.Header, sent)
+	pass(req.Header, c.r.Header, sent[c.route.Form])
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("Content-Type", "application/json")
 	key := c.entry.Endpoint.Key.Reveal()

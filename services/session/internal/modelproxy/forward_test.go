@@ -68,6 +68,9 @@ func TestARequestIsPassedOnUnchanged(t *testing.T) {
 		if h := sent[0].Header; strings.Contains(h.Get("X-Api-Key")+h.Get("Authorization"), "fl_") {
 			t.Errorf("%s: the provider got the client's key: %v", c.path, h)
 		}
+		if strings.Contains(c.path, "openai") && sent[0].Header.Get("Anthropic-Beta") != "" {
+			t.Errorf("%s: the provider got %v", c.path, sent[0].Header)
+		}
 		if c.path == "/v1/messages" && sent[0].Header.Get("Anthropic-Beta") != "b1,b2" {
 			t.Errorf("the provider got %v", sent[0].Header)
 		}

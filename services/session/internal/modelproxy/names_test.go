@@ -190,6 +190,33 @@ func TestTheClientsMachineIsNotDescribedToTheProvider(t *testing.T) {
 	}
 }
 
+// A provider gets what its own API documents, and nothing of the other one.
+func TestAProviderGetsTheParametersOfItsOwnAPI(t *testing.T) {
+	for _, c := range []struct{ path, form, model, query string }{
+		{"/v1/messages", messagesBody, "claude-sonnet-5-5", ""},
+		{"/v1/messages?beta=true", messagesBody, "claude-sonnet-5-5", "beta=true"},
+		{"/v1/messages?beta=true&key=fl_secret&beta=no", messagesBody, "claude-sonnet-5-5", "beta=true"},
+		{"/v1/messages?beta=yes&x=/../../v1/files", messagesBody, "claude-sonnet-5-5", ""},
+		{"/openai/v1/chat/completions?beta=true&api-version=1", chatBody, "gpt-5.5", ""},
+		{"/openai/v1/responses?include=x&beta=true", respBody, "resp:gpt-5.5", ""},
+		{"/openai/v1/chat/completions?beta=true", chatBody, "claude-sonnet-4-6", ""}, // translated
+		{"/v1/messages?beta=true&x=1", messagesBody, "gpt-5.5", ""},                  // translated
+	} {
+		w := newWorld(t, setting{script: answers()})
+		form := strings.NewReplacer(`,"x":1.50`, "", `,"unknown":{"kept":[1.50]}`, "").Replace(body(c.form, c.model))
+		if a := w.post(c.path, form, "Anthropic-Beta", "b1", "Openai-Beta", "b2", "X-App", "cli", "X-Claude-Code-Session-Id", "s", "Openai-Organization", "org-client"); a.code != http.StatusOK {
+			t.Fatalf("%s: %d %s", c.path, a.code, a.body)
+		}
+		own := slices.Concat(w.anthropic.Requests(), w.openai.Requests(), w.responses.Requests())[0]
+		passed := strings.HasPrefix(c.path, "/v1") && strings.HasPrefix(c.model, "claude")
+		h := own.Header
+		foreign := h.Get("Openai-Beta") != "" == strings.Contains(c.path, "/v1/messages") && h.Get("Openai-Beta") != ""
+		if own.Query != c.query || (h.Get("Anthropic-Beta") != "") != passed || (h.Get("X-App") != "") != passed || foreign || h.Get("Openai-Organization") != "" {
+			t.Errorf("%s for %s: the provider got ?%s and %v", c.path, c.model, own.Query, h)
+		}
+	}
+}
+
 func TestATenantsOwnNamesAreListed(t *testing.T) {
 	w := named(t)
 	for path, want := range map[string][]string{

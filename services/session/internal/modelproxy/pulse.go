@@ -53,11 +53,28 @@ func (p *pulse) write(b []byte) error {
 	return p.put(b)
 }
 
-func (p *pulse) put(b []byte) error {
-	if p.begin != nil {
-		begin := p.begin
-		p.begin = nil
+// say sends the events that tell returns. They are written after the head, so that they are numbered after it.
+func (p *pulse) say(tell func() []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Reset(pingEvery)
+	}
+	p.start()
+	return p.put(tell())
+}
+
+// start writes the head, if it is not written, and reports whether it did.
+func (p *pulse) start() bool {
+	begin := p.begin
+	if p.begin = nil; begin != nil {
 		begin()
+	}
+	return begin != nil
+}
+
+func (p *pulse) put(b []byte) error {
+	if p.start() {
 		if len(b) == 0 && p.ping != nil {
 			p.err = http.NewResponseController(p.w).Flush()
 		}

@@ -115,7 +115,7 @@ func (c *call) answerFrom(request model.Request, e encoder, p *pulse) *modelapi.
 		if !c.stream {
 			return nil
 		}
-		return p.write(e.Delta(d))
+		return p.say(func() []byte { return e.Delta(d) })
 	})
 	if err != nil {
 		return c.failedWith(err, e, p)
@@ -125,7 +125,7 @@ func (c *call) answerFrom(request model.Request, e encoder, p *pulse) *modelapi.
 		c.used(resp.Usage)
 	}
 	if c.stream {
-		_ = p.write(e.End(resp)) // an error here means that the client has gone
+		_ = p.say(func() []byte { return e.End(resp) }) // an error here means that the client has gone
 	} else {
 		_ = p.write(e.Whole(resp))
 	}
