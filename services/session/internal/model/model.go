@@ -143,7 +143,7 @@ type Error struct {
 	Midway bool
 	// Malformed says that the stream did not follow the API. A server that does so twice does so each time.
 	Malformed bool
-	Err    error
+	Err       error
 }
 
 // Error describes the failure.
