@@ -49,10 +49,12 @@ var (
 func planOf(m protoreflect.MessageDescriptor) *plan {
 	plansMutex.Lock()
 	defer plansMutex.Unlock()
-	if !limited(m, map[protoreflect.FullName]bool{}) {
-		return nil
+	p, known := plans[m]
+	if !known && limited(m, map[protoreflect.FullName]bool{}) {
+		p = makePlan(m)
 	}
-	return makePlan(m)
+	plans[m] = p
+	return p
 }
 
 // makePlan returns the plan of a message with limited lists. The caller holds plansMutex.
