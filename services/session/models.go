@@ -78,6 +78,9 @@ func modelFaults(ctx context.Context, spec agent.Spec, find func(context.Context
 		return []agent.Fault{{Field: "model", Text: err.Error()}}
 	}
 	for _, name := range spec.Models {
+		if name == agent.Every {
+			continue
+		}
 		if _, err := find(ctx, name); err != nil {
 			return []agent.Fault{{Field: "models", Text: err.Error()}}
 		}

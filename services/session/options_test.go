@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -18,7 +19,7 @@ import (
 )
 
 // startGreeter runs a service with an agent that takes options.
-func startGreeter(t *testing.T) (*fixture, *modeltest.Server) {
+func startGreeter(t *testing.T, more ...func(*session.Config)) (*fixture, *modeltest.Server) {
 	t.Helper()
 	wire := modeltest.Anthropic(t, modeltest.Sequence(modeltest.Step{Text: []string{"done"}}))
 	limits := catalog.Limits{ContextTokens: 100_000, MaxOutputTokens: 5000, ThinkingTokens: 2000, Thinking: "budget"}
@@ -27,6 +28,9 @@ func startGreeter(t *testing.T) (*fixture, *modeltest.Server) {
 		c.Models.Models = map[string]catalog.Limits{"wire:small": limits, "wire:large": limits, "wire:dear": limits}
 		c.Models.Model = "wire:small"
 		c.Agents["greeter"] = agent.Spec{Profile: "full", Prompt: "Greet {{name}}.", Parameters: []string{"name"}, Models: []string{"wire:large"}}
+		for _, change := range more {
+			change(c)
+		}
 	}), wire
 }
 
@@ -103,5 +107,66 @@ func TestOptionsThatTheAgentDoesNotAllowAreRefused(t *testing.T) {
 	}
 	if got := f.states(ctx, t, s); got != "" || len(wire.Requests()) > 0 {
 		t.Errorf("after refusals there are %s and %d requests", got, len(wire.Requests()))
+	}
+}
+
+func TestTheBuiltInAgentsTakeEveryUsableModel(t *testing.T) {
+	f, wire := startGreeter(t)
+	ctx := t.Context()
+	_, err := f.models().CreateModel(ctx, &sessionv1.CreateModelRequest{ModelId: "quick", Spec: &sessionv1.ModelSpec{Target: "wire:small"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, builtIn := range []string{"coder", "assistant"} {
+		for _, m := range []string{"wire:dear", "wire:small:mode=thinking", "wire:in-no-table", "tenant:quick"} {
+			made, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{
+				Session: &sessionv1.Session{Agent: builtIn, FirstMessage: &sessionv1.FirstMessage{Text: "go", Options: &sessionv1.TurnOptions{Model: m}}},
+				Limits:  &sessionv1.TurnLimits{MaxSteps: 3},
+			})
+			if err != nil {
+				t.Errorf("%s with %s: %v", builtIn, m, err)
+				continue
+			}
+			turn, err := f.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: made.Session.FirstTurn})
+			if err != nil || turn.Turn.Model != m || turn.Turn.Limits.MaxSteps != 3 {
+				t.Errorf("%s with %s: %v, %v", builtIn, m, turn, err)
+			}
+			f.waitFor(ctx, t, made.Session.Name, func(e *sessionv1.Event) bool { return e.GetTurnFinished() != nil })
+		}
+	}
+	before := len(wire.Requests())
+	for m, want := range map[string]string{
+		"openai:gpt-5.5": "OPENAI_API_KEY", "nowhere:x": "is not known", "scripted:none": "is not known", "tenant:none": "the tenant has no model", "wire:small:mode=odd": "there is no mode",
+	} {
+		_, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{SessionId: "none", Session: &sessionv1.Session{
+			Agent: "coder", FirstMessage: &sessionv1.FirstMessage{Text: "go", Options: &sessionv1.TurnOptions{Model: m}},
+		}})
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", m, err, want)
+		}
+	}
+	if _, err := f.GetSession(ctx, &sessionv1.GetSessionRequest{Name: "sessions/none"}); status.Code(err) != codes.NotFound || len(wire.Requests()) != before {
+		t.Errorf("a refusal left a session: %v", err)
+	}
+}
+
+func TestTheGreetingOfASessionHasItsParameters(t *testing.T) {
+	f, _ := startGreeter(t, func(c *session.Config) {
+		c.Agents["host"] = agent.Spec{Profile: "full", Prompt: "Greet {{name}}.", Parameters: []string{"name"}, Greeting: "Hello {{name}}!"}
+	})
+	ctx := t.Context()
+	made, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{
+		Agent: "host", TurnOptions: &sessionv1.TurnOptions{Parameters: map[string]string{"name": "Ann"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := f.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: made.Session.Name})
+	if err != nil || events.Events[0].GetSessionCreated().GetGreeting() != "Hello Ann!" {
+		t.Errorf("the log begins with %v, %v", events.GetEvents(), err)
+	}
+	messages, err := f.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: made.Session.Name})
+	if err != nil || messages.Messages[0].Blocks[0].GetContent().GetText().GetText() != "Hello Ann!" {
+		t.Errorf("the conversation begins with %v, %v", messages.GetMessages(), err)
 	}
 }

@@ -5,6 +5,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 )
 
 func (f *fixture) skills() sessionv1.SkillServiceClient {
@@ -137,5 +143,56 @@ func TestSkillsAreBounded(t *testing.T) {
 	}
 	if s := f.skill(ann, t, "users/ann", "other"); s.Name != "skills/other" {
 		t.Errorf("after the deletion: %v", s)
+	}
+}
+
+func TestSessionsOfTheBuiltInAgentsHaveEverySkill(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"pdf", "zip"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.WriteFile(filepath.Join(dir, name, "SKILL.md"), []byte("---\nname: "+name+"\ndescription: d\n---\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := start(t, hello, func(c *session.Config) { c.Skills.Dir = dir })
+	root, ann := as(t.Context(), "root", principal.RoleOperator), as(t.Context(), "ann", principal.RoleUser)
+	of := func(ctx context.Context, agent string, asked ...string) string {
+		t.Helper()
+		made, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: agent, Skills: asked}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(made.Session.Skills, " ")
+	}
+	if got := of(ann, "coder"); got != "pdf zip" {
+		t.Errorf("the operator's alone: %s", got)
+	}
+	f.skill(root, t, "", "pdf")
+	f.skill(root, t, "", "old")
+	f.skill(ann, t, "users/me", "notes")
+	if _, err := f.skills().ArchiveSkill(root, &sessionv1.ArchiveSkillRequest{Name: "skills/old"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ctx   context.Context
+		agent string
+		asked []string
+		want  string
+	}{
+		{ann, "coder", nil, "notes@1 pdf@1 zip"},
+		{ann, "assistant", nil, "notes@1 pdf@1 zip"},
+		{root, "coder", nil, "pdf@1 zip"},
+		{ann, "coder", []string{"pdf@1"}, "notes@1 pdf@1 zip"},
+		{ann, "tester", nil, ""},
+		{ann, "tester", []string{"*"}, "notes@1 pdf@1 zip"},
+	} {
+		if got := of(c.ctx, c.agent, c.asked...); got != c.want {
+			t.Errorf("%s with %v has %q, want %q", c.agent, c.asked, got, c.want)
+		}
+	}
+	for i := range agent.MaxSkills {
+		f.skill(root, t, "", fmt.Sprintf("b%02d", i))
+	}
+	if got := strings.Fields(of(ann, "coder", "zip")); len(got) != agent.MaxSkills || got[len(got)-1] != "zip" || !slices.Contains(got, "notes@1") || slices.Contains(got, "pdf@1") {
+		t.Errorf("of more than there may be it has %v", got)
 	}
 }

@@ -22,6 +22,7 @@ type chatCommand struct {
 	Session  string `placeholder:"ID" help:"Continue this session instead of a new one."`
 	Thinking bool   `help:"Show the model's thinking."`
 	newSession
+	turnOptions
 	target
 }
 
@@ -87,12 +88,40 @@ func (b *backend) greet(ctx context.Context, s stdio, session string) error {
 	return nil
 }
 
+// begin makes the session, whose turns have the options. It makes none for an agent that needs more parameters.
+func (c chatCommand) begin(ctx context.Context, s stdio, b *backend, options *sessionv1.TurnOptions) (string, error) {
+	agents, err := b.agents.ListAgents(ctx, &sessionv1.ListAgentsRequest{PageSize: 1000})
+	if err != nil {
+		return "", err
+	}
+	for _, a := range agents.GetAgents() {
+		if bare := strings.TrimPrefix(c.Agent, "agents/"); a.GetName() != "agents/"+bare && (bare != "" || !a.GetDefault()) {
+			continue
+		}
+		for _, name := range a.GetParameters() {
+			if _, ok := c.Param[name]; !ok {
+				return "", usage("the prompt of %s has the parameter %s: give its value with --param %s=VALUE", terminal.Line(a.GetName(), 100), terminal.Line(name, 100), terminal.Line(name, 100))
+			}
+		}
+	}
+	r, err := c.request(s)
+	if err != nil {
+		return "", err
+	}
+	r.Session.TurnOptions = options
+	made, err := b.createSession(ctx, r)
+	return made.GetName(), err
+}
+
 // chat reads lines and runs a turn for each.
 func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <-chan struct{}) error {
 	session := sessionName(c.Session)
 	var err error
+	options := c.options()
 	if c.Session == "" {
-		session, err = b.newSession(ctx, s, c.newSession)
+		if session, err = c.begin(ctx, s, b, options); err == nil {
+			options = nil // they are the session's
+		}
 	} else {
 		_, err = b.sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: session})
 	}
@@ -113,7 +142,7 @@ func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <
 	lines := readLines(ctx, s.in)
 	talk := &conversation{
 		sessions: b.sessions, session: session, view: newView(s, false, c.Thinking), notices: s.err,
-		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted, alone: b.address == "",
+		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted, alone: b.address == "", options: options,
 	}
 	if terminal.IsTerminal(s.in) { // a pipe's lines are messages, no answers
 		talk.answers = lines
@@ -166,7 +195,7 @@ func (c *conversation) say(ctx context.Context, text string) error {
 		c.notice("There is no command %s; /help lists the commands.", terminal.Line(text, 40))
 		return nil
 	}
-	_, err := c.turn(ctx, &sessionv1.RunTurnRequest{Parent: c.session, Text: text, RequestId: id.New()})
+	_, err := c.turn(ctx, &sessionv1.RunTurnRequest{Parent: c.session, Text: text, Options: c.options, RequestId: id.New()})
 	if errors.Is(err, errQuit) {
 		return &program.ExitError{Code: 130}
 	}

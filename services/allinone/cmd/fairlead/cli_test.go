@@ -36,6 +36,8 @@ type fakeSessions struct {
 
 	mu         sync.Mutex
 	turns      []*sessionv1.RunTurnRequest
+	streams    []*sessionv1.StreamEventsRequest
+	played     int
 	created    []*sessionv1.CreateSessionRequest
 	interrupts []*sessionv1.InterruptSessionRequest
 }
@@ -44,7 +46,11 @@ func (f *fakeSessions) CreateSession(_ context.Context, r *sessionv1.CreateSessi
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.created = append(f.created, r)
-	return &sessionv1.CreateSessionResponse{Session: &sessionv1.Session{Name: "sessions/new"}}, nil
+	made := &sessionv1.Session{Name: "sessions/new"}
+	if r.GetSession().GetFirstMessage() != nil {
+		made.FirstTurn = "sessions/new/turns/t1"
+	}
+	return &sessionv1.CreateSessionResponse{Session: made}, nil
 }
 
 func (f *fakeSessions) GetSession(_ context.Context, r *sessionv1.GetSessionRequest) (*sessionv1.GetSessionResponse, error) {
@@ -100,10 +106,36 @@ func (f *fakeSessions) script() []*sessionv1.Event {
 func (f *fakeSessions) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamingServer[sessionv1.RunTurnResponse]) error {
 	f.mu.Lock()
 	f.turns = append(f.turns, r)
-	cut := len(f.turns) <= f.cuts
+	f.mu.Unlock()
+	return f.play(r.GetAfterSeq(), func(e *sessionv1.Event) error {
+		return stream.Send(&sessionv1.RunTurnResponse{Kind: &sessionv1.RunTurnResponse_Event{Event: e}})
+	})
+}
+
+func (f *fakeSessions) StreamEvents(r *sessionv1.StreamEventsRequest, stream grpc.ServerStreamingServer[sessionv1.StreamEventsResponse]) error {
+	f.mu.Lock()
+	f.streams = append(f.streams, r)
+	f.mu.Unlock()
+	err := f.play(r.GetAfterSeq(), func(e *sessionv1.Event) error {
+		if e.GetSeq() > 1 { // the first one is the session's
+			e.Turn = r.GetParent() + "/turns/t1"
+		}
+		return stream.Send(&sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Event{Event: e}})
+	})
+	if err == nil {
+		<-stream.Context().Done()
+	}
+	return err
+}
+
+// play sends a turn's events behind a number.
+func (f *fakeSessions) play(after int64, send func(*sessionv1.Event) error) error {
+	f.mu.Lock()
+	f.played++
+	cut := f.played <= f.cuts
 	f.mu.Unlock()
 	for _, e := range f.script() {
-		if e.GetSeq() <= r.GetAfterSeq() {
+		if e.GetSeq() <= after {
 			continue
 		}
 		if end := e.GetTurnFinished(); end != nil {
@@ -114,7 +146,7 @@ func (f *fakeSessions) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerSt
 				<-f.quiet
 			}
 		}
-		if err := stream.Send(&sessionv1.RunTurnResponse{Kind: &sessionv1.RunTurnResponse_Event{Event: e}}); err != nil {
+		if err := send(e); err != nil {
 			return err
 		}
 	}
@@ -130,6 +162,15 @@ func (f *fakeSessions) InterruptSession(_ context.Context, r *sessionv1.Interrup
 	return &sessionv1.InterruptSessionResponse{}, nil
 }
 
+// fakeAgents has an agent whose prompt has a parameter.
+type fakeAgents struct {
+	sessionv1.UnimplementedAgentServiceServer
+}
+
+func (fakeAgents) ListAgents(context.Context, *sessionv1.ListAgentsRequest) (*sessionv1.ListAgentsResponse, error) {
+	return &sessionv1.ListAgentsResponse{Agents: []*sessionv1.Agent{{Name: "agents/coder", Default: true}, {Name: "agents/host", Parameters: []string{"name"}}}}, nil
+}
+
 // serveFake serves f on loopback and gives its address.
 func serveFake(t *testing.T, f *fakeSessions) string {
 	t.Helper()
@@ -139,6 +180,7 @@ func serveFake(t *testing.T, f *fakeSessions) string {
 	}
 	server := grpc.NewServer()
 	sessionv1.RegisterSessionServiceServer(server, f)
+	sessionv1.RegisterAgentServiceServer(server, fakeAgents{})
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {
@@ -188,9 +230,9 @@ func TestRunShowsATurnAndExitsByItsState(t *testing.T) {
 			if code != c.code || !strings.Contains(out, "Hello there.") || !strings.Contains(strings.ToLower(out), name) || strings.Contains(out+errs, "\x1b") {
 				t.Errorf("exit code %d, want %d: %q %q", code, c.code, out, errs)
 			}
-			r := f.turns[0]
-			if r.GetText() != "hi" || r.GetParent() != "sessions/new" || r.GetLimits().GetMaxSteps() != 7 || r.GetLimits().GetMaxWallTime().GetSeconds() != 90 {
-				t.Errorf("asked for %v", r)
+			r := f.created[0]
+			if r.GetSession().GetFirstMessage().GetText() != "hi" || r.GetLimits().GetMaxSteps() != 7 || r.GetLimits().GetMaxWallTime().GetSeconds() != 90 || len(f.turns) > 0 {
+				t.Errorf("asked for %v and %v", r, f.turns)
 			}
 			if f.created[0].GetSession().GetAgent() != "assistant" || f.created[0].GetRequestId() == "" {
 				t.Errorf("created %v", f.created[0])
@@ -201,12 +243,23 @@ func TestRunShowsATurnAndExitsByItsState(t *testing.T) {
 
 func TestRunComesBackAfterALostConnection(t *testing.T) {
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE, cuts: 1}
-	out, errs, code := fairlead(t.Context(), "", nil, "run", "--server", serveFake(t, f), "hi")
+	out, errs, code := fairlead(t.Context(), "", nil, "run", "--session", "one", "--server", serveFake(t, f), "hi")
 	if code != 0 || strings.Count(out, "Hello there.") != 1 || !strings.Contains(errs, "trying again") {
 		t.Errorf("exit code %d: %q %q", code, out, errs)
 	}
 	if len(f.turns) != 2 || f.turns[1].GetAfterSeq() != 3 || f.turns[0].GetRequestId() == "" || f.turns[0].GetRequestId() != f.turns[1].GetRequestId() {
 		t.Errorf("asked for %v", f.turns)
+	}
+}
+
+func TestRunComesBackToTheTurnOfItsNewSession(t *testing.T) {
+	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE, cuts: 1}
+	out, errs, code := fairlead(t.Context(), "", nil, "run", "--server", serveFake(t, f), "hi")
+	if code != 0 || strings.Count(out, "Hello there.") != 1 || !strings.Contains(errs, "trying again") {
+		t.Errorf("exit code %d: %q %q", code, out, errs)
+	}
+	if len(f.created) != 1 || len(f.turns) != 0 || len(f.streams) != 2 || f.streams[1].GetAfterSeq() != 3 {
+		t.Errorf("asked for %v, %v and %v", f.created, f.turns, f.streams)
 	}
 }
 
@@ -256,7 +309,7 @@ func TestRunWritesOneJSONEventPerLine(t *testing.T) {
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE}
 	out, _, code := fairlead(t.Context(), "", nil, "run", "--json", "--server", serveFake(t, f), "hi")
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if code != 0 || len(lines) != len(f.script()) {
+	if code != 0 || len(lines) != len(f.script())-1 { // the session's own event is none of the turn
 		t.Fatalf("exit code %d, %d lines: %s", code, len(lines), out)
 	}
 	for _, line := range lines {
@@ -377,5 +430,43 @@ func TestChatRunsATurnForEachLine(t *testing.T) {
 	}
 	if len(f.turns) != 2 || f.turns[0].GetText() != "first" || f.turns[1].GetText() != "second \nline" || f.turns[0].GetRequestId() == f.turns[1].GetRequestId() {
 		t.Errorf("asked for %v", f.turns)
+	}
+}
+
+func TestChatTakesTheOptionsOfItsTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		args    []string
+		session *sessionv1.TurnOptions // of the new session
+		turn    *sessionv1.TurnOptions
+		code    int
+		errs    string
+	}{
+		"a new session has them":         {[]string{"--agent", "host", "--param", "name=a=b", "--model", "a:b"}, &sessionv1.TurnOptions{Model: "a:b", Parameters: map[string]string{"name": "a=b"}}, nil, 0, ""},
+		"a known session's turns do":     {[]string{"--session", "one", "--param", "name=x"}, nil, &sessionv1.TurnOptions{Parameters: map[string]string{"name": "x"}}, 0, ""},
+		"a value is missing":             {[]string{"--agent", "agents/host"}, nil, nil, 2, "--param name=VALUE"},
+		"another parameter has one":      {[]string{"--agent", "host", "--param", "city=x"}, nil, nil, 2, "--param name=VALUE"},
+		"the default agent has none":     {nil, nil, nil, 0, ""},
+		"an empty value is a value, too": {[]string{"--agent", "host", "--param", "name="}, &sessionv1.TurnOptions{Parameters: map[string]string{"name": ""}}, nil, 0, ""},
+	} {
+		f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE}
+		_, errs, code := fairlead(t.Context(), "hi\n", nil, append([]string{"chat", "--server", serveFake(t, f)}, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.errs) {
+			t.Errorf("%s: exit code %d: %s", name, code, errs)
+			continue
+		}
+		if c.code != 0 {
+			if len(f.created)+len(f.turns) > 0 {
+				t.Errorf("%s: made %v", name, f.created)
+			}
+			continue
+		}
+		if len(f.created) > 0 {
+			if diff := cmp.Diff(c.session, f.created[0].GetSession().GetTurnOptions(), protocmp.Transform()); diff != "" {
+				t.Errorf("%s: the session: %s", name, diff)
+			}
+		}
+		if diff := cmp.Diff(c.turn, f.turns[0].GetOptions(), protocmp.Transform()); diff != "" {
+			t.Errorf("%s: the turn: %s", name, diff)
+		}
 	}
 }

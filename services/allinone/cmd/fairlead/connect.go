@@ -209,17 +209,18 @@ func (b *backend) newSession(ctx context.Context, s stdio, n newSession) (string
 	if err != nil {
 		return "", err
 	}
-	return b.createSession(ctx, r)
+	made, err := b.createSession(ctx, r)
+	return made.GetName(), err
 }
 
 // createSession makes a session; the request may be repeated.
-func (b *backend) createSession(ctx context.Context, req *sessionv1.CreateSessionRequest) (string, error) {
+func (b *backend) createSession(ctx context.Context, req *sessionv1.CreateSessionRequest) (*sessionv1.Session, error) {
 	var resp *sessionv1.CreateSessionResponse
 	err := client.Retry(ctx, quick(), func() (err error) {
 		resp, err = b.sessions.CreateSession(ctx, req)
 		return err
 	})
-	return resp.GetSession().GetName(), err
+	return resp.GetSession(), err
 }
 
 // quick returns how patient a first request is.

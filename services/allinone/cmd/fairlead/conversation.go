@@ -29,8 +29,9 @@ type conversation struct {
 	answers    <-chan string   // lines of a person; nil without one
 	interrupts <-chan struct{} // asks to stop the turn; a closed one asks once
 	backoff    client.Backoff
-	told       bool // that the model is a script
-	alone      bool // no other client can reach the server: it ends with this command
+	told       bool                   // that the model is a script
+	options    *sessionv1.TurnOptions // of each turn
+	alone      bool                   // no other client can reach the server: it ends with this command
 
 	started bool   // the turn runs
 	asked   bool   // it was asked to stop

@@ -96,24 +96,34 @@ func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string
 	if b.scripted {
 		_, _ = io.WriteString(s.err, scriptedNotice(""))
 	}
-	session := sessionName(c.Session)
-	if c.Session == "" {
-		var err error
-		if session, err = b.newSession(ctx, s, c.newSession); err != nil {
-			return nil, err
-		}
-	}
-	_, _ = fmt.Fprintln(s.err, terminal.Line(session, 100))
 	limits := &sessionv1.TurnLimits{MaxSteps: c.MaxSteps}
 	if c.Timeout > 0 {
 		limits.MaxWallTime = durationpb.New(c.Timeout)
 	}
+	session, first := sessionName(c.Session), ""
+	if c.Session == "" {
+		r, err := c.request(s)
+		if err != nil {
+			return nil, err
+		}
+		// One request makes both, so a refused turn leaves no session.
+		r.Session.FirstMessage, r.Limits = &sessionv1.FirstMessage{Text: prompt, Options: c.options()}, limits
+		made, err := b.createSession(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		session, first = made.GetName(), made.GetFirstTurn()
+	}
+	_, _ = fmt.Fprintln(s.err, terminal.Line(session, 100))
 	talk := conversation{
 		sessions: b.sessions, session: session, view: newView(s, c.JSON, c.Thinking), notices: s.err,
 		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted, alone: b.address == "",
 	}
 	if (c.Resume || c.Prompt != "" && c.Prompt != "-") && terminal.IsTerminal(s.in) && !c.JSON {
 		talk.answers = readLines(ctx, s.in)
+	}
+	if first != "" {
+		return talk.follow(ctx, func(o client.Options) *client.Follower { return client.FollowTurn(ctx, b.sessions, session, first, o) })
 	}
 	return talk.turn(ctx, &sessionv1.RunTurnRequest{
 		Options: c.options(),

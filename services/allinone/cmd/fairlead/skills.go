@@ -79,7 +79,7 @@ func (c addSkillCommand) Run(ctx context.Context, s stdio) error {
 		if c.JSON {
 			return writeJSON(s.out, made)
 		}
-		_, err = fmt.Fprintf(s.out, "%s has version %d; new sessions get it\n", made.GetName(), made.GetVersion())
+		_, err = fmt.Fprintf(s.out, "%s has version %d; new sessions of agents with this skill, or with \"*\", get it\n", made.GetName(), made.GetVersion())
 		return err
 	})
 }

@@ -76,6 +76,25 @@ func RunTurn(ctx context.Context, c sessionv1.SessionServiceClient, req *session
 	return follow(ctx, req.GetAfterSeq(), open, finishesTurn, o)
 }
 
+// FollowTurn follows an accepted turn from the beginning of its session to its end.
+func FollowTurn(ctx context.Context, c sessionv1.SessionServiceClient, session, turn string, o Options) *Follower {
+	open := func(ctx context.Context, after int64) (func() (piece, error), error) {
+		stream, err := c.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: session, AfterSeq: after})
+		receive, err := receiver(stream, err)
+		if err != nil {
+			return nil, err
+		}
+		return func() (piece, error) {
+			m, err := receive()
+			if e := m.GetEvent(); err == nil && e != nil && e.GetTurn() != turn { // of the session
+				m = &sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Progress{Progress: &sessionv1.Progress{Seq: e.GetSeq()}}}
+			}
+			return m, err
+		}, nil
+	}
+	return follow(ctx, 0, open, finishesTurn, o)
+}
+
 // CallTool makes a call without the model and follows it to its end. It sets the id of a request
 // without one, so that reconnecting never makes the call again.
 func CallTool(ctx context.Context, c sessionv1.SessionToolServiceClient, req *sessionv1.CallToolRequest, o Options) *Follower {

@@ -25,7 +25,7 @@ import (
 type Spec struct {
 	Description string   `key:"description" json:"description,omitempty" help:"what the agent is for, in a sentence"`
 	Model       string   `key:"model" json:"model,omitempty" help:"the model as provider:model; empty: the server's default model"`
-	Models      []string `key:"models" json:"models,omitempty" help:"other models that a turn may choose, as provider:model"`
+	Models      []string `key:"models" json:"models,omitempty" help:"other models that a turn may choose, as provider:model; * for every usable model"`
 	Prompt      string   `key:"prompt" json:"prompt,omitempty" help:"the system prompt"`
 	Tools       []string `key:"tools" json:"tools,omitempty" help:"the tools that the agent may ask for"`
 	Profile     string   `key:"profile" json:"profile,omitempty" help:"the permission profile that decides on the agent's calls"`
@@ -60,7 +60,7 @@ type Extensions struct {
 	MCPServers mcp.Servers `key:"mcp-servers" json:"mcp_servers,omitempty" help:"MCP servers whose tools the agent gets, by name, besides those of the operator that tools names"`
 	Subagents  []Subagent  `key:"subagents" json:"subagents,omitempty" help:"the agents that the agent may give work to, with the tool Task"`
 
-	Skills []string `key:"skills" json:"skills,omitempty" help:"the skills that sessions have, by name, such as pdf, or pdf@2 for one version; the user's skill of a name comes before the tenant's, and the tenant's before the one in session.skills.dir"`
+	Skills []string `key:"skills" json:"skills,omitempty" help:"the skills that sessions have, by name, such as pdf, or pdf@2 for one version; the user's skill of a name comes before the tenant's, and the tenant's before the one in session.skills.dir; * for every skill that the user has, up to 32"`
 	// PinnedSkills are the skills of a session; an agent has none.
 	PinnedSkills []Skill `key:"-" json:"pinned_skills,omitempty"`
 
@@ -95,6 +95,8 @@ func BuiltIn() map[string]Spec {
 		Coder: {
 			Description: "Writes and changes programs: reads, edits and runs what is in the workspace.",
 			Profile:     "full",
+			Models:      []string{Every},
+			Extensions:  Extensions{Skills: []string{Every}},
 			Tools:       []string{"Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "Read", "TodoWrite", "Write", "cancel_operation", "check_operation"},
 			Prompt: `You are a careful software engineer who works in the directory /workspace.
 Look before you change: read the files and run the tests first. Make the smallest change that solves the problem,
@@ -105,6 +107,8 @@ File paths are absolute below /workspace, or relative to it. Keep a list of thin
 		Assistant: {
 			Description: "Answers questions about the workspace and cannot change it.",
 			Profile:     "read-only",
+			Models:      []string{Every},
+			Extensions:  Extensions{Skills: []string{Every}},
 			Tools:       []string{"Glob", "Grep", "LS", "Read"},
 			Greeting:    "Hello! I can look through this workspace and answer questions about it. I cannot change anything in it. What would you like to know?",
 			Prompt: `You answer questions about the files in /workspace. You can read and search them; you cannot change anything and cannot run commands.

@@ -16,11 +16,11 @@ var (
 	placeholder   = regexp.MustCompile(`\{\{ ?([A-Za-z_][A-Za-z0-9_-]{0,62}) ?\}\}`)
 )
 
-// checkParameters refuses a parameter that the prompt does not use. Other text in double braces is not a
+// checkParameters refuses a parameter that neither the prompt nor the greeting uses. Other text in double braces is not a
 // parameter, because a prompt may speak of templates.
 func (s Spec) checkParameters() error {
 	used := map[string]bool{}
-	for _, m := range placeholder.FindAllStringSubmatch(s.Prompt, -1) {
+	for _, m := range placeholder.FindAllStringSubmatch(s.Prompt+s.Greeting, -1) {
 		used[m[1]] = true
 	}
 	for i, name := range s.Parameters {
@@ -30,10 +30,18 @@ func (s Spec) checkParameters() error {
 		case slices.Contains(s.Parameters[:i], name):
 			return fmt.Errorf("parameters: %q is named twice", name)
 		case !used[name]:
-			return fmt.Errorf("parameters: the prompt does not have {{%s}}", name)
+			return fmt.Errorf("parameters: neither the prompt nor the greeting has {{%s}}", name)
 		}
 	}
 	return nil
+}
+
+// Every in an agent's models stands for every usable model, and in its skills for every skill that the user has.
+const Every = "*"
+
+// AllowsModel reports whether a turn may choose the model.
+func AllowsModel(s Spec, name, defaultModel string) bool {
+	return name == cmp.Or(s.Model, defaultModel) || slices.Contains(s.Models, name) || slices.Contains(s.Models, Every)
 }
 
 // Options returns the options of a turn: the request's, then the session's. An option that is set nowhere
@@ -62,9 +70,9 @@ func thinking(o *sessionv1.TurnOptions) *int64 {
 // CheckOptions returns what the agent does not allow of a turn's options. whole says that nothing is missing
 // any more: the options are those of a turn, and not of a session.
 func (s Spec) CheckOptions(o *sessionv1.TurnOptions, defaultModel string, whole bool) *Fault {
-	own := cmp.Or(s.Model, defaultModel)
-	if m := o.GetModel(); m != "" && m != own && !slices.Contains(s.Models, m) {
-		return &Fault{"model", fmt.Sprintf("The agent does not allow the model %q; it allows %s.", m, strings.Join(append([]string{own}, s.Models...), ", "))}
+	if m := o.GetModel(); m != "" && !AllowsModel(s, m, defaultModel) {
+		return &Fault{"model", fmt.Sprintf("The agent does not allow the model %q; it allows %s. Add the model to the agent's key models; %q there allows every usable model.",
+			m, strings.Join(append([]string{cmp.Or(s.Model, defaultModel)}, s.Models...), ", "), Every)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.GetParameters())) {
 		if !slices.Contains(s.Parameters, name) {
@@ -82,18 +90,27 @@ func (s Spec) CheckOptions(o *sessionv1.TurnOptions, defaultModel string, whole 
 // PromptFor returns the prompt with the session's skills and a turn's parameters and context. A value is taken as it is: braces in it
 // mean nothing.
 func (s Spec) PromptFor(o *sessionv1.TurnOptions) string {
-	prompt := s.Prompt
-	if len(s.Parameters) > 0 {
-		prompt = placeholder.ReplaceAllStringFunc(prompt, func(text string) string {
-			name := placeholder.FindStringSubmatch(text)[1]
-			if value, ok := o.GetParameters()[name]; ok && slices.Contains(s.Parameters, name) {
-				return value
-			}
-			return text
-		})
-	}
+	prompt := fill(s.Prompt, s.Parameters, o)
 	if skills := s.SkillPrompt(); skills != "" {
 		prompt += "\n\n" + skills
 	}
 	return strings.TrimSpace(prompt + "\n\n" + o.GetContext())
+}
+
+// GreetingFor returns the greeting with the parameters that a new session has. A parameter without a value stays as it
+// is written.
+func GreetingFor(s Spec, o *sessionv1.TurnOptions) string { return fill(s.Greeting, s.Parameters, o) }
+
+// fill puts the values of parameters into a text.
+func fill(text string, parameters []string, o *sessionv1.TurnOptions) string {
+	if len(parameters) == 0 {
+		return text
+	}
+	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		name := placeholder.FindStringSubmatch(found)[1]
+		if value, ok := o.GetParameters()[name]; ok && slices.Contains(parameters, name) {
+			return value
+		}
+		return found
+	})
 }

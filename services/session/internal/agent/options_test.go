@@ -34,6 +34,30 @@ func TestOptionsOfATurnComeBeforeTheSessions(t *testing.T) {
 	}
 }
 
+func TestTheGreetingHasTheSessionsParameters(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    Spec
+		o    *sessionv1.TurnOptions
+		want string
+	}{
+		"a value":             {Spec{Greeting: "Hello {{name}}!", Parameters: []string{"name"}}, &sessionv1.TurnOptions{Parameters: map[string]string{"name": "Ann"}}, "Hello Ann!"},
+		"an empty value":      {Spec{Greeting: "Hello {{name}}!", Parameters: []string{"name"}}, &sessionv1.TurnOptions{Parameters: map[string]string{"name": ""}}, "Hello !"},
+		"braces in a value":   {Spec{Greeting: "Hello {{ name }}!", Parameters: []string{"name"}}, &sessionv1.TurnOptions{Parameters: map[string]string{"name": "{{name}}"}}, "Hello {{name}}!"},
+		"no value yet":        {Spec{Greeting: "Hello {{name}}!", Parameters: []string{"name"}}, nil, "Hello {{name}}!"},
+		"no parameter":        {Spec{Greeting: "Hello {{name}}!"}, &sessionv1.TurnOptions{Parameters: map[string]string{"name": "Ann"}}, "Hello {{name}}!"},
+		"no greeting":         {Spec{Parameters: []string{"name"}}, &sessionv1.TurnOptions{Parameters: map[string]string{"name": "Ann"}}, ""},
+		"another placeholder": {Spec{Greeting: "{{x}} {{name}}", Parameters: []string{"name"}}, &sessionv1.TurnOptions{Parameters: map[string]string{"name": "A", "x": "B"}}, "{{x}} A"},
+	} {
+		if got := GreetingFor(c.s, c.o); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	alone := Spec{Profile: "full", Greeting: "Hello {{name}}!", Parameters: []string{"name"}}
+	if faults := alone.Faults(); len(faults) > 0 {
+		t.Errorf("a parameter of the greeting alone: %v", faults)
+	}
+}
+
 func TestWhatAnAgentDoesNotAllow(t *testing.T) {
 	s := Spec{Model: "a:own", Models: []string{"a:other"}, Prompt: "{{x}}", Parameters: []string{"x"}}
 	x := map[string]string{"x": ""}
@@ -44,7 +68,7 @@ func TestWhatAnAgentDoesNotAllow(t *testing.T) {
 	}{
 		"its own model":         {&sessionv1.TurnOptions{Model: "a:own", Parameters: x}, true, ""},
 		"another of its models": {&sessionv1.TurnOptions{Model: "a:other", Parameters: x}, true, ""},
-		"a foreign model":       {&sessionv1.TurnOptions{Model: "a:dear"}, false, "model it allows a:own, a:other"},
+		"a foreign model":       {&sessionv1.TurnOptions{Model: "a:dear"}, false, "model it allows a:own, a:other. Add the model to the agent's key models"},
 		"a foreign parameter":   {&sessionv1.TurnOptions{Parameters: map[string]string{"y": ""}}, false, `parameters no parameter "y"; it has x`},
 		"a missing parameter":   {nil, true, `parameters "x" has no value`},
 		"one to come":           {nil, false, ""},

@@ -64,6 +64,7 @@ func checkSkills(all []string) error {
 	for _, asked := range all {
 		name, _, err := SplitSkill(asked)
 		switch {
+		case asked == Every && !slices.Contains(names, Every):
 		case err != nil:
 			return err
 		case name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":

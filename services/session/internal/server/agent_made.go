@@ -186,7 +186,7 @@ func (m madeAgent) apply(s, maker agent.Spec, defaultModel string) (agent.Spec, 
 			return s, beyondMaker("tools", fmt.Sprintf("%s is not a tool that this agent can give; those are %s", t, strings.Join(most, ", ")))
 		}
 	}
-	if s.Model != maker.Model && s.Model != "" && s.Model != defaultModel && !slices.Contains(maker.Models, s.Model) {
+	if s.Model != maker.Model && s.Model != "" && s.Model != defaultModel && !agent.AllowsModel(maker, s.Model, defaultModel) {
 		return s, beyondMaker("model", fmt.Sprintf("%s is not a model that this agent may use", s.Model))
 	}
 	return s, nil

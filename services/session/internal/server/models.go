@@ -41,14 +41,14 @@ func (s *Server) ModelService() *ModelServer { return &ModelServer{s: s} }
 
 // FindModel finds a model by the name that agents use; "" means the default one. A
 // tenant's own entries are those of the caller's tenant.
-func (s *Server) FindModel(ctx context.Context, name string) (catalog.Entry, error) {
+func (c *Config) FindModel(ctx context.Context, name string) (catalog.Entry, error) {
 	switch {
 	case name == "":
-		return s.Catalog.Default(), nil
+		return c.Catalog.Default(), nil
 	case !strings.HasPrefix(name, catalog.Own+":"):
-		return s.Catalog.Resolve(name)
+		return c.Catalog.Resolve(name)
 	}
-	row, err := s.Store.GetAgent(ctx, principal.Tenant(ctx), modelsFolder+name, 0)
+	row, err := c.Store.GetAgent(ctx, principal.Tenant(ctx), modelsFolder+name, 0)
 	if errors.Is(err, store.ErrNotFound) {
 		return catalog.Entry{}, noOwnModelError(name)
 	}
@@ -59,7 +59,7 @@ func (s *Server) FindModel(ctx context.Context, name string) (catalog.Entry, err
 	if err != nil {
 		return catalog.Entry{}, err
 	}
-	return s.Catalog.Narrow(name, ownEntry(spec))
+	return c.Catalog.Narrow(name, ownEntry(spec))
 }
 
 // noOwnModelError is the name of an entry that the tenant does not have.

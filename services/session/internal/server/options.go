@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 
@@ -19,6 +21,9 @@ func (c *Config) checkOptions(ctx context.Context, spec agent.Spec, o *sessionv1
 	if fault := spec.CheckOptions(o, c.DefaultModel, whole); fault != nil {
 		return badInput(field+"."+fault.Field, fault.Text)
 	}
+	if err := c.checkModel(ctx, spec, o.GetModel(), field+".model"); err != nil {
+		return err
+	}
 	if o == nil || o.ThinkingTokens == nil {
 		return nil
 	}
@@ -28,6 +33,22 @@ func (c *Config) checkOptions(ctx context.Context, spec agent.Spec, o *sessionv1
 			apierr.Field(field+".thinking_tokens", fmt.Sprintf("above the operator's ceiling of %d", most)))
 	}
 	return nil
+}
+
+// checkModel refuses a model that the agent allows only because it allows every usable model, and that cannot be used.
+func (c *Config) checkModel(ctx context.Context, spec agent.Spec, name, field string) error {
+	if name == "" || name == cmp.Or(spec.Model, c.DefaultModel) || slices.Contains(spec.Models, name) {
+		return nil
+	}
+	e, err := c.FindModel(ctx, name)
+	why := e.Unusable
+	if err != nil {
+		why = err.Error()
+	}
+	if why == "" {
+		return nil
+	}
+	return badInput(field, fmt.Sprintf("The model %.300q cannot be used: %s. List the models to see which can be used (GET /v1/models).", name, strings.TrimSuffix(why, ".")))
 }
 
 // checkMode refuses the permission mode bypass where the operator does not allow it. While tools cannot be asked

@@ -16,7 +16,7 @@ import (
 
 // CreateSession creates a session with the agent's current revision, and the turn of its first message.
 func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
-	return s.create(ctx, r, origin{}, nil)
+	return s.create(ctx, r, origin{}, r.Limits)
 }
 
 // create creates a session whose first turn has an origin and limits.
@@ -79,6 +79,7 @@ func (s *sessions) create(ctx context.Context, r *sessionv1.CreateSessionRequest
 // newSession returns the session of a request.
 func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) store.NewSession {
 	asked := r.GetSession()
+	a.Spec.Greeting = agent.GreetingFor(a.Spec, agent.Options(asked.GetFirstMessage().GetOptions(), asked.GetTurnOptions()))
 	return store.NewSession{
 		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: asked.GetTitle(), Labels: asked.GetLabels(),
 		Budget: asked.GetBudget(), MetadataJSON: asked.GetMetadataJson(), CallerKey: asked.GetKey(), Replace: r.Replace,

@@ -50,6 +50,7 @@ func skillOf(row store.AgentRow) (s skillSpec, user, name string, err error) {
 func (f *finder) withSkills(ctx context.Context, tenant, user string, asked []string, a agent.Agent) (agent.Agent, error) {
 	named := map[string]string{} // the skill that is asked for, by name
 	field := map[string]string{}
+	every := false
 	for _, from := range []struct {
 		field string
 		all   []string
@@ -59,11 +60,10 @@ func (f *finder) withSkills(ctx context.Context, tenant, user string, asked []st
 			if err != nil {
 				return a, badInput(from.field, err.Error()+".")
 			}
-			named[name], field[name] = s, from.field
+			if every = every || name == agent.Every; name != agent.Every {
+				named[name], field[name] = s, from.field
+			}
 		}
-	}
-	if len(named) == 0 {
-		return a, nil
 	}
 	if len(named) > agent.MaxSkills {
 		return a, badInput("session.skills", fmt.Sprintf("The session and its agent name %d skills, and a session may have %d.", len(named), agent.MaxSkills))
@@ -81,10 +81,54 @@ func (f *finder) withSkills(ctx context.Context, tenant, user string, asked []st
 		}
 		pinned = append(pinned, found)
 	}
+	if every {
+		var err error
+		if pinned, err = f.addSkills(ctx, tenant, user, pinned); err != nil {
+			return a, err
+		}
+	}
+	if len(pinned) == 0 {
+		return a, nil
+	}
 	slices.SortFunc(pinned, func(a, b agent.Skill) int { return strings.Compare(a.Name, b.Name) })
 	made := agent.New(a.ID, a.Spec.WithSkills(pinned))
 	made.Version = a.Version
 	return made, storeError(f.keep(ctx, tenant, made), subject{})
+}
+
+// addSkills adds the skills that the user has besides those that are named, as far as a session may have them: first
+// the user's, then the tenant's, then the operator's, by name.
+func (f *finder) addSkills(ctx context.Context, tenant, user string, pinned []agent.Skill) ([]agent.Skill, error) {
+	add := func(s agent.Skill) {
+		has := slices.ContainsFunc(pinned, func(x agent.Skill) bool { return x.Name == s.Name })
+		if !has && len(pinned) < agent.MaxSkills {
+			pinned = append(pinned, s)
+		}
+	}
+	for _, owner := range slices.Compact([]string{user, ""}) {
+		// As many of a list may be hidden as are pinned already.
+		rows, err := f.Store.ListAgents(ctx, tenant, strings.TrimSuffix(skillRow(owner, ""), "/"), "", false, agent.MaxSkills+len(pinned))
+		if err != nil {
+			return nil, storeError(err, subject{})
+		}
+		for _, row := range rows {
+			s, err := pinnedSkill(row)
+			if err != nil {
+				return nil, err
+			}
+			add(s)
+		}
+	}
+	for _, g := range f.Skills.Globals() {
+		add(agent.Skill{Name: g.Name, Description: g.Description, Digest: g.Digest})
+	}
+	return pinned, nil
+}
+
+// pinnedSkill returns the skill of a row as a session keeps it.
+func pinnedSkill(row store.AgentRow) (agent.Skill, error) {
+	spec, user, name, err := skillOf(row)
+	return agent.Skill{Name: name, User: user, Version: row.Version, Description: spec.Description, Digest: spec.Digest, Store: spec.Store}, err
 }
 
 // skill finds the skill that a user's session names: the user's, the tenant's or the operator's. ErrNotFound.
@@ -107,11 +151,7 @@ func (f *finder) skill(ctx context.Context, tenant, user, asked string) (agent.S
 		if err != nil {
 			return agent.Skill{}, storeError(err, subject{})
 		}
-		spec, _, _, err := skillOf(row)
-		if err != nil {
-			return agent.Skill{}, err
-		}
-		return agent.Skill{Name: name, User: owner, Version: row.Version, Description: spec.Description, Digest: spec.Digest, Store: spec.Store}, nil
+		return pinnedSkill(row)
 	}
 	if g, ok := f.Skills.Global(name); ok && version == 0 {
 		return agent.Skill{Name: name, Description: g.Description, Digest: g.Digest}, nil

@@ -444,7 +444,7 @@ type AgentSpec struct {
 	MaxWallTime *durationpb.Duration `protobuf:"bytes,16,opt,name=max_wall_time,json=maxWallTime,proto3" json:"max_wall_time,omitempty"`
 	// The most output tokens of a turn; 0: the server's default.
 	MaxOutputTokens int64 `protobuf:"varint,17,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
-	// Other models that a turn may choose, as `provider:model`.
+	// Other models that a turn may choose, as `provider:model`; `*` for every usable model.
 	Models []string `protobuf:"bytes,18,rep,name=models,proto3" json:"models,omitempty"`
 	// The names of the prompt's parameters: `{{name}}` in the prompt stands for the value
 	// that each turn gives.
@@ -462,7 +462,8 @@ type AgentSpec struct {
 	// its tools then.
 	Subagents []*Subagent `protobuf:"bytes,23,rep,name=subagents,proto3" json:"subagents,omitempty"`
 	// The skills that sessions of the agent have, by name, such as `pdf`; `pdf@2` for one
-	// version. Which skill a name means depends on the session's user.
+	// version; `*` for every skill that the session's user has, up to 32. Which skill a name
+	// means depends on the session's user.
 	Skills []string `protobuf:"bytes,24,rep,name=skills,proto3" json:"skills,omitempty"`
 	// What drives the agent's turns: `native`, `claude-code` for the Claude Code CLI, or
 	// `attached:{name}` for a process that attaches under this name. Empty: `native`.
@@ -1279,7 +1280,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\x87\f\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\x8d\f\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
 	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
@@ -1309,8 +1310,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\vmcp_servers\x18\x15 \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10 R\n" +
 	"mcpServers\x12E\n" +
 	"\vpermissions\x18\x16 \x01(\v2#.fairlead.common.v1.PermissionRulesR\vpermissions\x12E\n" +
-	"\tsubagents\x18\x17 \x03(\v2\x1d.fairlead.session.v1.SubagentB\b\xbaH\x05\x92\x01\x02\x10@R\tsubagents\x12L\n" +
-	"\x06skills\x18\x18 \x03(\tB4\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\x12!\n" +
+	"\tsubagents\x18\x17 \x03(\v2\x1d.fairlead.session.v1.SubagentB\b\xbaH\x05\x92\x01\x02\x10@R\tsubagents\x12R\n" +
+	"\x06skills\x18\x18 \x03(\tB:\xbaH7\x92\x014\x10 \x18\x01\".r,2*^([*]|[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?)$R\x06skills\x12!\n" +
 	"\aruntime\x18\x19 \x01(\tB\a\xbaH\x04r\x02(@R\aruntime\x12G\n" +
 	"\vclaude_code\x18\x1a \x01(\v2&.fairlead.session.v1.ClaudeCodeOptionsR\n" +
 	"claudeCode\x12.\n" +

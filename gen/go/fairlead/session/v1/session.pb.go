@@ -169,8 +169,9 @@ type Session struct {
 	// What the session does now: RUNNING also from the moment at which a message is accepted.
 	State SessionState `protobuf:"varint,46,opt,name=state,proto3,enum=fairlead.session.v1.SessionState" json:"state,omitempty"`
 	// The skills of the session besides its agent's, by name, such as `pdf`; `pdf@2` for one
-	// version, which also takes the place of the agent's. An answer has all skills of the
-	// session, with the versions that it keeps to; one of the operator's has no version.
+	// version, which also takes the place of the agent's; `*` for every skill that the user
+	// has, up to 32. An answer has all skills of the session, with the versions that it keeps
+	// to; one of the operator's has no version.
 	Skills        []string `protobuf:"bytes,45,rep,name=skills,proto3" json:"skills,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -907,7 +908,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1efairlead/common/v1/mount.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x10\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1efairlead/common/v1/mount.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf1\x10\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -949,8 +950,8 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\vpermissions\x18) \x01(\v2#.fairlead.common.v1.PermissionRulesB\x03\xe0A\x05R\vpermissions\x12E\n" +
 	"\vparent_call\x18* \x01(\v2\x1f.fairlead.session.v1.ParentCallB\x03\xe0A\x03R\n" +
 	"parentCall\x12<\n" +
-	"\x05state\x18. \x01(\x0e2!.fairlead.session.v1.SessionStateB\x03\xe0A\x03R\x05state\x12O\n" +
-	"\x06skills\x18- \x03(\tB7\xe0A\x05\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\x1a9\n" +
+	"\x05state\x18. \x01(\x0e2!.fairlead.session.v1.SessionStateB\x03\xe0A\x03R\x05state\x12U\n" +
+	"\x06skills\x18- \x03(\tB=\xe0A\x05\xbaH7\x92\x014\x10 \x18\x01\".r,2*^([*]|[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?)$R\x06skills\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +

@@ -165,7 +165,9 @@ type CreateSessionRequest struct {
 	// What happens to a session with the same key that is not archived: true interrupts
 	// and archives it with the creation of the new one; false is ALREADY_EXISTS with the
 	// reason KEY_TAKEN.
-	Replace       bool `protobuf:"varint,10,opt,name=replace,proto3" json:"replace,omitempty"`
+	Replace bool `protobuf:"varint,10,opt,name=replace,proto3" json:"replace,omitempty"`
+	// The limits of the turn of `session.first_message`.
+	Limits        *TurnLimits `protobuf:"bytes,11,opt,name=limits,proto3" json:"limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -226,6 +228,13 @@ func (x *CreateSessionRequest) GetReplace() bool {
 		return x.Replace
 	}
 	return false
+}
+
+func (x *CreateSessionRequest) GetLimits() *TurnLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
 }
 
 // CreateSessionResponse contains the session.
@@ -3745,7 +3754,7 @@ var File_fairlead_session_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a fairlead/common/v1/content.proto\x1a#fairlead/common/v1/permission.proto\x1a\"fairlead/session/v1/approval.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xe2\x01\n" +
+	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a fairlead/common/v1/content.proto\x1a#fairlead/common/v1/permission.proto\x1a\"fairlead/session/v1/approval.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\x9b\x02\n" +
 	"\x14CreateSessionRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\x12B\n" +
 	"\n" +
@@ -3753,7 +3762,8 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12\x18\n" +
 	"\areplace\x18\n" +
-	" \x01(\bR\areplace\"O\n" +
+	" \x01(\bR\areplace\x127\n" +
+	"\x06limits\x18\v \x01(\v2\x1f.fairlead.session.v1.TurnLimitsR\x06limits\"O\n" +
 	"\x15CreateSessionResponse\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"R\n" +
 	"\x11GetSessionRequest\x12=\n" +
@@ -4117,10 +4127,10 @@ var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 	(*ConverseRejected)(nil),          // 54: fairlead.session.v1.ConverseRejected
 	nil,                               // 55: fairlead.session.v1.UpdateSessionRequest.LabelsEntry
 	(*Session)(nil),                   // 56: fairlead.session.v1.Session
-	(SessionState)(0),                 // 57: fairlead.session.v1.SessionState
-	(*TurnOptions)(nil),               // 58: fairlead.session.v1.TurnOptions
-	(*v1.Content)(nil),                // 59: fairlead.common.v1.Content
-	(*TurnLimits)(nil),                // 60: fairlead.session.v1.TurnLimits
+	(*TurnLimits)(nil),                // 57: fairlead.session.v1.TurnLimits
+	(SessionState)(0),                 // 58: fairlead.session.v1.SessionState
+	(*TurnOptions)(nil),               // 59: fairlead.session.v1.TurnOptions
+	(*v1.Content)(nil),                // 60: fairlead.common.v1.Content
 	(*Turn)(nil),                      // 61: fairlead.session.v1.Turn
 	(*Event)(nil),                     // 62: fairlead.session.v1.Event
 	(*Message)(nil),                   // 63: fairlead.session.v1.Message
@@ -4136,111 +4146,112 @@ var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 }
 var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	56, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
-	56, // 1: fairlead.session.v1.CreateSessionResponse.session:type_name -> fairlead.session.v1.Session
-	56, // 2: fairlead.session.v1.GetSessionResponse.session:type_name -> fairlead.session.v1.Session
-	57, // 3: fairlead.session.v1.ListSessionsRequest.state:type_name -> fairlead.session.v1.SessionState
-	56, // 4: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
-	55, // 5: fairlead.session.v1.UpdateSessionRequest.labels:type_name -> fairlead.session.v1.UpdateSessionRequest.LabelsEntry
-	58, // 6: fairlead.session.v1.UpdateSessionRequest.turn_options:type_name -> fairlead.session.v1.TurnOptions
-	56, // 7: fairlead.session.v1.UpdateSessionResponse.session:type_name -> fairlead.session.v1.Session
-	56, // 8: fairlead.session.v1.ArchiveSessionResponse.session:type_name -> fairlead.session.v1.Session
-	59, // 9: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
-	0,  // 10: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	60, // 11: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	14, // 12: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	58, // 13: fairlead.session.v1.CreateTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
-	61, // 14: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	59, // 15: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
-	0,  // 16: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	60, // 17: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	14, // 18: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	58, // 19: fairlead.session.v1.RunTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
-	62, // 20: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 21: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
-	61, // 22: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	61, // 23: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
-	62, // 24: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
-	62, // 25: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 26: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
-	63, // 27: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
-	64, // 28: fairlead.session.v1.SetPermissionModeRequest.permission_mode:type_name -> fairlead.common.v1.PermissionMode
-	65, // 29: fairlead.session.v1.ResolveApprovalRequest.scope:type_name -> fairlead.common.v1.ApprovalScope
-	64, // 30: fairlead.session.v1.ResolveApprovalRequest.mode:type_name -> fairlead.common.v1.PermissionMode
-	59, // 31: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
-	56, // 32: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
-	1,  // 33: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
-	45, // 34: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
-	56, // 35: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
-	49, // 36: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
-	66, // 37: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
-	67, // 38: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
-	51, // 39: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
-	15, // 40: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
-	30, // 41: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
-	34, // 42: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
-	36, // 43: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
-	68, // 44: fairlead.session.v1.ConverseRequest.answer_question:type_name -> fairlead.session.v1.AnswerQuestionRequest
-	62, // 45: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 46: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
-	53, // 47: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
-	54, // 48: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
-	61, // 49: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
-	69, // 50: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
-	2,  // 51: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
-	4,  // 52: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
-	6,  // 53: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
-	8,  // 54: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
-	10, // 55: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
-	12, // 56: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
-	15, // 57: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
-	17, // 58: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
-	20, // 59: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
-	22, // 60: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
-	24, // 61: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
-	26, // 62: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
-	28, // 63: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
-	30, // 64: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
-	32, // 65: fairlead.session.v1.SessionService.SetPermissionMode:input_type -> fairlead.session.v1.SetPermissionModeRequest
-	34, // 66: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
-	70, // 67: fairlead.session.v1.SessionService.ListApprovals:input_type -> fairlead.session.v1.ListApprovalsRequest
-	68, // 68: fairlead.session.v1.SessionService.AnswerQuestion:input_type -> fairlead.session.v1.AnswerQuestionRequest
-	36, // 69: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
-	38, // 70: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
-	40, // 71: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
-	42, // 72: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
-	44, // 73: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
-	47, // 74: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
-	50, // 75: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
-	3,  // 76: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
-	5,  // 77: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
-	7,  // 78: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
-	9,  // 79: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
-	11, // 80: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
-	13, // 81: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
-	16, // 82: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
-	18, // 83: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
-	21, // 84: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
-	23, // 85: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
-	25, // 86: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
-	27, // 87: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
-	29, // 88: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
-	31, // 89: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
-	33, // 90: fairlead.session.v1.SessionService.SetPermissionMode:output_type -> fairlead.session.v1.SetPermissionModeResponse
-	35, // 91: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
-	71, // 92: fairlead.session.v1.SessionService.ListApprovals:output_type -> fairlead.session.v1.ListApprovalsResponse
-	72, // 93: fairlead.session.v1.SessionService.AnswerQuestion:output_type -> fairlead.session.v1.AnswerQuestionResponse
-	37, // 94: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
-	39, // 95: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
-	41, // 96: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
-	43, // 97: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
-	46, // 98: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
-	48, // 99: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
-	52, // 100: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
-	76, // [76:101] is the sub-list for method output_type
-	51, // [51:76] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	57, // 1: fairlead.session.v1.CreateSessionRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	56, // 2: fairlead.session.v1.CreateSessionResponse.session:type_name -> fairlead.session.v1.Session
+	56, // 3: fairlead.session.v1.GetSessionResponse.session:type_name -> fairlead.session.v1.Session
+	58, // 4: fairlead.session.v1.ListSessionsRequest.state:type_name -> fairlead.session.v1.SessionState
+	56, // 5: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
+	55, // 6: fairlead.session.v1.UpdateSessionRequest.labels:type_name -> fairlead.session.v1.UpdateSessionRequest.LabelsEntry
+	59, // 7: fairlead.session.v1.UpdateSessionRequest.turn_options:type_name -> fairlead.session.v1.TurnOptions
+	56, // 8: fairlead.session.v1.UpdateSessionResponse.session:type_name -> fairlead.session.v1.Session
+	56, // 9: fairlead.session.v1.ArchiveSessionResponse.session:type_name -> fairlead.session.v1.Session
+	60, // 10: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
+	0,  // 11: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
+	57, // 12: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	14, // 13: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	59, // 14: fairlead.session.v1.CreateTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
+	61, // 15: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	60, // 16: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
+	0,  // 17: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
+	57, // 18: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	14, // 19: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	59, // 20: fairlead.session.v1.RunTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
+	62, // 21: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 22: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
+	61, // 23: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	61, // 24: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
+	62, // 25: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
+	62, // 26: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 27: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
+	63, // 28: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
+	64, // 29: fairlead.session.v1.SetPermissionModeRequest.permission_mode:type_name -> fairlead.common.v1.PermissionMode
+	65, // 30: fairlead.session.v1.ResolveApprovalRequest.scope:type_name -> fairlead.common.v1.ApprovalScope
+	64, // 31: fairlead.session.v1.ResolveApprovalRequest.mode:type_name -> fairlead.common.v1.PermissionMode
+	60, // 32: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
+	56, // 33: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
+	1,  // 34: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
+	45, // 35: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
+	56, // 36: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
+	49, // 37: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
+	66, // 38: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
+	67, // 39: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
+	51, // 40: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
+	15, // 41: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
+	30, // 42: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
+	34, // 43: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
+	36, // 44: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
+	68, // 45: fairlead.session.v1.ConverseRequest.answer_question:type_name -> fairlead.session.v1.AnswerQuestionRequest
+	62, // 46: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 47: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
+	53, // 48: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
+	54, // 49: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
+	61, // 50: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
+	69, // 51: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
+	2,  // 52: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
+	4,  // 53: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
+	6,  // 54: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
+	8,  // 55: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
+	10, // 56: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
+	12, // 57: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
+	15, // 58: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
+	17, // 59: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
+	20, // 60: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
+	22, // 61: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
+	24, // 62: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
+	26, // 63: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
+	28, // 64: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
+	30, // 65: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
+	32, // 66: fairlead.session.v1.SessionService.SetPermissionMode:input_type -> fairlead.session.v1.SetPermissionModeRequest
+	34, // 67: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
+	70, // 68: fairlead.session.v1.SessionService.ListApprovals:input_type -> fairlead.session.v1.ListApprovalsRequest
+	68, // 69: fairlead.session.v1.SessionService.AnswerQuestion:input_type -> fairlead.session.v1.AnswerQuestionRequest
+	36, // 70: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
+	38, // 71: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
+	40, // 72: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
+	42, // 73: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
+	44, // 74: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
+	47, // 75: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
+	50, // 76: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
+	3,  // 77: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
+	5,  // 78: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
+	7,  // 79: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
+	9,  // 80: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
+	11, // 81: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
+	13, // 82: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
+	16, // 83: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
+	18, // 84: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
+	21, // 85: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
+	23, // 86: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
+	25, // 87: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
+	27, // 88: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
+	29, // 89: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
+	31, // 90: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
+	33, // 91: fairlead.session.v1.SessionService.SetPermissionMode:output_type -> fairlead.session.v1.SetPermissionModeResponse
+	35, // 92: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
+	71, // 93: fairlead.session.v1.SessionService.ListApprovals:output_type -> fairlead.session.v1.ListApprovalsResponse
+	72, // 94: fairlead.session.v1.SessionService.AnswerQuestion:output_type -> fairlead.session.v1.AnswerQuestionResponse
+	37, // 95: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
+	39, // 96: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
+	41, // 97: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
+	43, // 98: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
+	46, // 99: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
+	48, // 100: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
+	52, // 101: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
+	77, // [77:102] is the sub-list for method output_type
+	52, // [52:77] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_service_proto_init() }

@@ -46,16 +46,18 @@ EXPORT_FORMAT_JSONL: ExportFormat
 EXPORT_FORMAT_ARCHIVE: ExportFormat
 
 class CreateSessionRequest(_message.Message):
-    __slots__ = ("session", "session_id", "request_id", "replace")
+    __slots__ = ("session", "session_id", "request_id", "replace", "limits")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
     session: _session_pb2.Session
     session_id: str
     request_id: str
     replace: bool
-    def __init__(self, session: _Optional[_Union[_session_pb2.Session, _Mapping]] = ..., session_id: _Optional[str] = ..., request_id: _Optional[str] = ..., replace: _Optional[bool] = ...) -> None: ...
+    limits: _turn_pb2.TurnLimits
+    def __init__(self, session: _Optional[_Union[_session_pb2.Session, _Mapping]] = ..., session_id: _Optional[str] = ..., request_id: _Optional[str] = ..., replace: _Optional[bool] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ...) -> None: ...
 
 class CreateSessionResponse(_message.Message):
     __slots__ = ("session",)
