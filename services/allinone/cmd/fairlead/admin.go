@@ -55,7 +55,8 @@ func (admins) open(ctx context.Context, c session.Config, f func(*session.Admin)
 
 type adminInitCommand struct {
 	admins
-	Server string `placeholder:"HOST:PORT" help:"The gRPC address of a running server; without it, the database of the data directory."`
+	Server string `placeholder:"HOST:PORT" help:"The gRPC address of a running server, https://HOST:PORT where it speaks TLS; without it, the database of the data directory."`
+	tlsFlags
 }
 
 // Run makes the first key, through a server that is named or in a database.
@@ -64,7 +65,10 @@ func (c adminInitCommand) Run(ctx context.Context, s stdio) error {
 	var secret string
 	var err error
 	if c.Server != "" {
-		secret, err = c.through(ctx, c.Server)
+		var e endpoint
+		if e, err = c.endpoint(c.Server, nil); err == nil {
+			secret, err = c.through(ctx, e)
+		}
 	} else {
 		closed, address, secret, err = c.local(ctx, s)
 	}
@@ -110,12 +114,20 @@ func (c adminInitCommand) running(ctx context.Context, conf host.Config, locked 
 	if address == "" {
 		return "", fmt.Errorf("%w\nThe program that uses the data directory has no gRPC listener: wait for its end, or stop it", locked)
 	}
-	return c.through(ctx, address)
+	e := endpoint{given: address, address: address}
+	if conf.TLS.Cert != "" { // the server is this machine's, by whatever name its certificate has
+		e.tls, e.pinned = &serverTLS{}, conf.TLS.Cert
+	}
+	return c.through(ctx, e)
 }
 
 // through makes the first key through the server at an address.
-func (c adminInitCommand) through(ctx context.Context, address string) (string, error) {
-	conn, err := rpc.Dial(address)
+func (c adminInitCommand) through(ctx context.Context, e endpoint) (string, error) {
+	options, err := e.options()
+	if err != nil {
+		return "", err
+	}
+	conn, err := rpc.Dial(e.address, rpc.WithDialOptions(options...))
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +135,7 @@ func (c adminInitCommand) through(ctx context.Context, address string) (string, 
 	if apierr.Code(err) == codes.Unauthenticated {
 		err = session.ErrInitialized
 	}
-	return secret, errors.Join(client.Explained(err), conn.Close())
+	return secret, errors.Join(client.Explained(e.explain(ctx, err)), conn.Close())
 }
 
 func (c adminInitCommand) call(ctx context.Context, people sessionv1.IdentityServiceClient) (string, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"syscall"
 
@@ -26,9 +25,10 @@ import (
 // target is the server of a command: a running one, or one that the command
 // starts in this process, without listeners.
 type target struct {
-	Server string `placeholder:"HOST:PORT" env:"FAIRLEAD_SERVER" help:"gRPC address of a running server. Without it, the command runs a server of its own."`
+	Server string `placeholder:"HOST:PORT" env:"FAIRLEAD_SERVER" help:"gRPC address of a running server, https://HOST:PORT where it speaks TLS. Without it, the command runs a server of its own."`
 	Data   string `placeholder:"DIR" help:"Without --server: the data directory."`
 	Config string `placeholder:"FILE" help:"Without --server: the configuration file."`
+	tlsFlags
 }
 
 // backend is a server to talk to.
@@ -80,33 +80,18 @@ func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b
 	if t.Server == "" {
 		return t.embedded(ctx, s, f)
 	}
-	if _, _, err := net.SplitHostPort(t.Server); err != nil || strings.Contains(t.Server, "/") {
-		return usage("--server %q is not an address of the form HOST:PORT, such as 127.0.0.1:9090; it is the server's gRPC address", t.Server)
-	}
-	credential, err := credentialFor(s, t.Server)
+	e, options, err := t.tlsFlags.credentialed(s, t.Server)
 	if err != nil {
 		return err
 	}
-	conn, err := rpc.Dial(t.Server, rpc.WithDialOptions(credential...))
+	conn, err := rpc.Dial(e.address, rpc.WithDialOptions(options...))
 	if err != nil {
 		return err
 	}
 	b := newBackend(conn)
 	b.address = t.Server
 	err = f(ctx, b)
-	return errors.Join(t.refused(t.unreachable(err)), conn.Close())
-}
-
-// unreachable says what to do about a server that cannot be reached.
-func (t target) unreachable(err error) error {
-	var exit *program.ExitError
-	if err == nil || errors.As(err, &exit) && exit.Err == nil || apierr.Code(err) != codes.Unavailable || apierr.Reason(err) != "" {
-		return err
-	}
-	if speaksHTTP1(err) {
-		return fmt.Errorf("%s is the server's REST address; --server takes the gRPC address, which the server prints at its start", t.Server)
-	}
-	return fmt.Errorf("the server at %s cannot be reached; start it with `fairlead serve`, or leave --server out: %w", t.Server, err)
+	return errors.Join(t.refused(e.explain(ctx, err)), conn.Close())
 }
 
 // refused says what to do about a credential that is missing or not valid.

@@ -22,6 +22,8 @@ type credential struct {
 	Key string `json:"key,omitempty"`
 	// Login is what an issuer gave instead.
 	Login *issued `json:"login,omitempty"`
+	// TLS is how the server is reached; nil: without TLS.
+	TLS *serverTLS `json:"tls,omitempty"`
 }
 
 // credentials is the file of credentials, by server address.
@@ -95,23 +97,40 @@ func (c *credentials) write() error {
 	return nil
 }
 
-// credentialFor returns the option that sends the credential for a server, if there is one.
-func credentialFor(s stdio, server string) ([]grpc.DialOption, error) {
-	if key := strings.TrimSpace(s.env(apiKeyVariable)); key != "" {
-		return sending(func(context.Context) (string, error) { return key, nil }), nil
-	}
-	c, err := readCredentials(s.env)
+// credentialed returns a server that a person has named, and the options that reach it with the credential for it, if
+// there is one.
+func (f tlsFlags) credentialed(s stdio, server string) (endpoint, []grpc.DialOption, error) {
+	e, err := f.endpoint(server, nil)
 	if err != nil {
-		return nil, err
+		return e, nil, err
 	}
-	known, ok := c.Servers[server]
+	key := strings.TrimSpace(s.env(apiKeyVariable))
+	c, err := readCredentials(s.env)
+	if err != nil && key == "" {
+		return e, nil, err
+	}
+	var known credential
+	found := false
+	if err == nil {
+		if known, found = c.Servers[e.key()]; found {
+			e, err = f.endpoint(server, known.TLS)
+		}
+		if err != nil {
+			return e, nil, err
+		}
+	}
+	options, err := e.options()
 	switch {
-	case !ok:
-		return nil, nil
-	case known.Login != nil:
-		return sending(c.refreshed(server)), nil
+	case err != nil:
+		return e, nil, err
+	case key != "":
+		options = append(options, sending(func(context.Context) (string, error) { return key, nil })...)
+	case found && known.Login != nil:
+		options = append(options, sending(c.refreshed(e.key()))...)
+	case found && known.Key != "":
+		options = append(options, sending(func(context.Context) (string, error) { return known.Key, nil })...)
 	}
-	return sending(func(context.Context) (string, error) { return known.Key, nil }), nil
+	return e, options, nil
 }
 
 // sending returns the option that sends a bearer credential with each call.

@@ -20,12 +20,13 @@ import (
 
 // account is the server of a credential.
 type account struct {
-	Server string `default:"127.0.0.1:9090" placeholder:"HOST:PORT" env:"FAIRLEAD_SERVER" help:"gRPC address of the server."`
+	Server string `default:"127.0.0.1:9090" placeholder:"HOST:PORT" env:"FAIRLEAD_SERVER" help:"gRPC address of the server, https://HOST:PORT where it speaks TLS."`
 }
 
 // loginCommand keeps a credential for a server.
 type loginCommand struct {
 	account
+	tlsFlags
 	Key      bool   `help:"Read a key from standard input without asking."`
 	Issuer   string `placeholder:"URL" help:"Log in at this OpenID provider, in a browser on any device."`
 	ClientID string `name:"client-id" default:"fairlead" help:"With --issuer: the id of this program at the provider."`
@@ -33,11 +34,15 @@ type loginCommand struct {
 
 // Run checks a credential and keeps it.
 func (c loginCommand) Run(ctx context.Context, s stdio) error {
+	e, err := c.endpoint(c.Server, nil)
+	if err != nil {
+		return err
+	}
 	all, err := readCredentials(s.env)
 	if err != nil {
 		return err
 	}
-	var made credential
+	made := credential{TLS: e.tls}
 	if c.Issuer != "" {
 		made.Login, err = c.device(ctx, s)
 	} else {
@@ -46,11 +51,11 @@ func (c loginCommand) Run(ctx context.Context, s stdio) error {
 	if err != nil {
 		return err
 	}
-	who, err := c.check(ctx, made)
+	who, err := c.check(ctx, e, made)
 	if err != nil {
 		return err
 	}
-	all.Servers[c.Server] = made
+	all.Servers[e.key()] = made
 	if err := all.write(); err != nil {
 		return err
 	}
@@ -86,17 +91,21 @@ func keyIn(text string, err error) (string, error) {
 }
 
 // check asks the server for the user of a credential. A credential that is limited to other scopes is good, too.
-func (c loginCommand) check(ctx context.Context, made credential) (string, error) {
+func (loginCommand) check(ctx context.Context, e endpoint, made credential) (string, error) {
 	bearer := made.Key
 	if made.Login != nil {
 		bearer = made.Login.bearer()
 	}
-	conn, err := rpc.Dial(c.Server, rpc.WithDialOptions(sending(func(context.Context) (string, error) { return bearer, nil })...))
+	options, err := e.options()
+	if err != nil {
+		return "", err
+	}
+	conn, err := rpc.Dial(e.address, rpc.WithDialOptions(append(options, sending(func(context.Context) (string, error) { return bearer, nil })...)...))
 	if err != nil {
 		return "", err
 	}
 	me, err := sessionv1.NewIdentityServiceClient(conn).GetCurrentUser(ctx, &sessionv1.GetCurrentUserRequest{})
-	err = errors.Join(target{Server: c.Server}.unreachable(err), conn.Close())
+	err = errors.Join(e.explain(ctx, err), conn.Close())
 	switch {
 	case apierr.Code(err) == codes.PermissionDenied:
 		return "", nil
@@ -115,11 +124,15 @@ func (c logoutCommand) Run(s stdio) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := all.Servers[c.Server]; !ok {
+	e, err := tlsFlags{}.endpoint(c.Server, nil)
+	if err != nil {
+		return err
+	}
+	if _, ok := all.Servers[e.key()]; !ok {
 		_, err := fmt.Fprintf(s.out, "There is no credential for %s.\n", c.Server)
 		return err
 	}
-	delete(all.Servers, c.Server)
+	delete(all.Servers, e.key())
 	if err := all.write(); err != nil {
 		return err
 	}

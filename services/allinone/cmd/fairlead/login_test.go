@@ -50,13 +50,13 @@ func (d *door) ListSessions(ctx context.Context, _ *sessionv1.ListSessionsReques
 }
 
 // open serves the door until the test ends and returns its address.
-func (d *door) open(t *testing.T) string {
+func (d *door) open(t *testing.T, o ...grpc.ServerOption) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer()
+	server := grpc.NewServer(o...)
 	sessionv1.RegisterIdentityServiceServer(server, d)
 	sessionv1.RegisterSessionServiceServer(server, d)
 	done := make(chan error, 1)

@@ -36,7 +36,7 @@ type peerTarget struct {
 
 	CA   string `placeholder:"FILE" help:"Authorities of the services' certificates, where they use TLS."`
 	Cert string `placeholder:"FILE" help:"Certificate for services that ask for one."`
-	Key  string `placeholder:"FILE" help:"Its private key."`
+	Key  string `placeholder:"FILE" aliases:"cert-key" help:"Its private key."`
 
 	Peer string `placeholder:"HOST:PORT" env:"FAIRLEAD_SESSION_PEER" default:"127.0.0.1:9190" help:"Address of the session service's peer listener."`
 }

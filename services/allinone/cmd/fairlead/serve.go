@@ -25,9 +25,9 @@ import (
 const dataHome = "~/.local/share/fairlead"
 
 // loadOptions say where the all-in-one program's configuration comes from.
-// FAIRLEAD_SERVER is a client's.
+// Some variables are a client's.
 func loadOptions(args []string, out io.Writer) config.Options {
-	return config.Options{Name: "fairlead serve", Prefix: "FAIRLEAD_", Args: args, IgnoreEnv: []string{"FAIRLEAD_SERVER"}, Usage: out}
+	return config.Options{Name: "fairlead serve", Prefix: "FAIRLEAD_", Args: args, IgnoreEnv: clientVariables, Usage: out}
 }
 
 // load reads the configuration of a server, on a system that can run one.
@@ -138,12 +138,16 @@ func (l *listeners) listening(face, address string) {
 // banner says where the server is, and what to try.
 func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCapabilitiesResponse, h *host.Host, open bool) string {
 	var b strings.Builder
+	scheme, grpcScheme := "http://", ""
+	if conf.TLS.Cert != "" {
+		scheme, grpcScheme = "https://", "https://"
+	}
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(&b, "\nFairlead %s is ready.\n\n", version)
 	for _, face := range []struct{ face, name, format string }{
-		{"http", "REST", "http://%s (specification: /openapi.json, state: /readyz, /metrics)"}, {"public", "gRPC", "%s"}, {"ops", "ops", "http://%s"},
+		{"http", "REST", scheme + "%s (specification: /openapi.json, state: /readyz, /metrics)"}, {"public", "gRPC", grpcScheme + "%s"}, {"ops", "ops", "http://%s"},
 		{"peer", "peer", "%s (for the other servers on this database, and fairlead nodes)"},
 	} {
 		if address, ok := addresses[face.face]; ok {
@@ -161,10 +165,10 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 		line("open", "every program on this machine may call it, without a key; `fairlead admin init` makes a key and closes it")
 	}
 	if http, ok := addresses["http"]; ok {
-		fmt.Fprintf(&b, "\nTry it:\n\n  curl --json '{\"agent\":\"coder\"}' http://%s/v1/sessions\n", http)
+		fmt.Fprintf(&b, "\nTry it:\n\n  curl --json '{\"agent\":\"coder\"}' %s/v1/sessions\n", scheme+http)
 	}
 	if grpc, ok := addresses["public"]; ok {
-		fmt.Fprintf(&b, "  fairlead run --server %s \"What is in the workspace?\"\n", grpc)
+		fmt.Fprintf(&b, "  fairlead run --server %s \"What is in the workspace?\"\n", grpcScheme+grpc)
 	}
 	b.WriteString("\n")
 	return b.String()
