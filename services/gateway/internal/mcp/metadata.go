@@ -81,6 +81,15 @@ type metadata struct {
 	ResourceName         string   `json:"resource_name"`
 }
 
+// Resource returns the address that a path has as a resource of its own, for which an authorization server makes tokens;
+// "" if it is no path of the protocol, or public-url is not set: the Host of a request is the client's word.
+func (s *Server) Resource(path string) string {
+	if s.PublicURL == "" || !Match(path) {
+		return ""
+	}
+	return strings.TrimSuffix(s.PublicURL, "/") + path
+}
+
 // Challenge tells a client without a valid credential where it finds out how to log in.
 func (s *Server) Challenge(w http.ResponseWriter, r *http.Request) {
 	if !Match(r.URL.Path) || len(s.Issuers) == 0 {

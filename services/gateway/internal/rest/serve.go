@@ -66,7 +66,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	socket.Identify(r)
 	if r.Method != http.MethodOptions && !a.open(r) {
-		ctx, stop, err := a.auth.HTTP(r)
+		ctx, stop, err := a.auth.HTTP(r, a.mcp.Resource(r.URL.Path))
 		if err != nil {
 			a.refuse(w, r, err)
 			return

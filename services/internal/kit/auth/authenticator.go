@@ -112,6 +112,11 @@ func unavailable() error {
 
 // Authenticate returns the principal of a credential, or of a call without one ("").
 func (a *Authenticator) Authenticate(ctx context.Context, credential string) (principal.Principal, error) {
+	return a.authenticate(ctx, credential, "")
+}
+
+// authenticate is Authenticate at a resource, whose address a token may have as its audience.
+func (a *Authenticator) authenticate(ctx context.Context, credential, resource string) (principal.Principal, error) {
 	if len(credential) > maxCredential {
 		return principal.Principal{}, errMalformed
 	}
@@ -119,13 +124,16 @@ func (a *Authenticator) Authenticate(ctx context.Context, credential string) (pr
 	if credential != "" {
 		id = sha256.Sum256([]byte(credential))
 	}
+	if isToken := strings.Count(credential, ".") == 2; isToken && resource != "" { // elsewhere it may not be accepted
+		id = sha256.Sum256([]byte(credential + " " + resource))
+	}
 	if p, ok := a.known.Get(id); ok {
 		return p, nil
 	}
 	if _, ok := a.refused.Get(id); ok && credential != "" {
 		return principal.Principal{}, errInvalid
 	}
-	r, keep, err := a.resolve(ctx, credential, id)
+	r, keep, err := a.resolve(ctx, credential, resource, id)
 	if err != nil {
 		if err == errInvalid { //nolint:errorlint // it is this value
 			a.refused.Put(id, struct{}{}, time.Now().Add(refusedTime))
@@ -144,7 +152,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, credential string) (pr
 }
 
 // resolve finds the principal of a credential, and how long it may be remembered.
-func (a *Authenticator) resolve(ctx context.Context, credential string, id [sha256.Size]byte) (r Resolved, keep time.Duration, err error) {
+func (a *Authenticator) resolve(ctx context.Context, credential, resource string, id [sha256.Size]byte) (r Resolved, keep time.Duration, err error) {
 	switch {
 	case credential == "" && a.mode == Open:
 		return Resolved{Principal: principal.Default()}, keyTime, nil
@@ -157,7 +165,7 @@ func (a *Authenticator) resolve(ctx context.Context, credential string, id [sha2
 		r, err = a.resolveKey(ctx, id[:], errInvalid)
 		return r, keyTime, err
 	case strings.Count(credential, ".") == 2:
-		r, err = a.resolveToken(ctx, credential, id)
+		r, err = a.resolveToken(ctx, credential, resource, id)
 		return r, 0, err // what it needs is remembered apart
 	}
 	return r, 0, errMalformed

@@ -234,6 +234,51 @@ func TestTokensOfAnIssuer(t *testing.T) {
 	}
 }
 
+// A token for one address opens no other one, whatever was remembered of it.
+func TestATokenForAResourceIsGoodThere(t *testing.T) {
+	p := newProvider(t)
+	c := p.config()
+	c.Issuers[0].Audiences = []string{"https://fairlead.example", "urn:fairlead"}
+	a, _ := newAuthenticator(t, c, noKeys{})
+	const mcp, coder = "https://agents.example/mcp", "https://agents.example/mcp/agents/coder"
+	token := func(aud ...string) string { return p.sign(func(c map[string]any) { c["aud"] = aud }) }
+	for _, x := range []struct {
+		aud      []string
+		resource string
+		good     bool
+	}{
+		{[]string{"fairlead"}, "", true},
+		{[]string{"fairlead"}, mcp, true},
+		{[]string{"urn:fairlead"}, "", true},
+		{[]string{"other", "https://fairlead.example"}, coder, true},
+		{[]string{mcp}, mcp, true},
+		{[]string{mcp}, "", false},
+		{[]string{mcp}, coder, false},
+		{[]string{coder}, mcp, false},
+		{[]string{coder}, coder, true},
+		{[]string{"https://agents.example"}, mcp, false},
+		{[]string{""}, "", false},
+		{[]string{""}, mcp, false},
+		{nil, mcp, false},
+	} {
+		for range 2 { // the second answer may be remembered
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", http.NoBody)
+			r.Header.Set("Authorization", "Bearer "+token(x.aud...))
+			ctx, stop, err := a.HTTP(r, x.resource)
+			if (err == nil) != x.good || err != nil && apierr.Reason(err) != apierr.ReasonCredentialInvalid {
+				t.Errorf("aud %q at %q: %v", x.aud, x.resource, err)
+			}
+			if err != nil {
+				continue
+			}
+			stop()
+			if who, _ := principal.From(ctx); who.User != "ann" || !strings.HasPrefix(who.Credential, "tokens/") {
+				t.Errorf("aud %q at %q: %+v", x.aud, x.resource, who)
+			}
+		}
+	}
+}
+
 func TestAnIssuerRotatesItsKeys(t *testing.T) {
 	p := newProvider(t)
 	a, _ := newAuthenticator(t, p.config(), noKeys{})
@@ -439,6 +484,7 @@ func TestFaultsOfIssuers(t *testing.T) {
 		want   string
 	}{
 		"no audience":            {Issuer{Issuer: "https://a.example"}, "audience"},
+		"an empty audience":      {Issuer{Issuer: "https://a.example", Audiences: []string{""}}, "audiences"},
 		"no https":               {Issuer{Issuer: "http://a.example", Audience: "f"}, "https"},
 		"no address":             {Issuer{Issuer: "idp", Audience: "f"}, "issuer"},
 		"a symmetric algorithm":  {Issuer{Issuer: "https://a.example", Audience: "f", Algorithms: []string{"HS256"}}, "HS256"},
@@ -483,7 +529,7 @@ func TestHeadersOfRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.Header = c.header
-			_, stop, err := a.HTTP(r)
+			_, stop, err := a.HTTP(r, "")
 			if apierr.Reason(err) != c.want {
 				t.Errorf("got %v", err)
 			}

@@ -66,8 +66,9 @@ func (a *Authenticator) issuerOf(token string) (*issuer, error) {
 	return i, nil
 }
 
-// verify returns what the holder of a token may do. Its errors do not contain the token.
-func (i *issuer) verify(ctx context.Context, token string) (r Resolved, err error) {
+// verify returns what the holder of a token may do at a resource, an address of this server, or elsewhere (""). Its errors
+// do not contain the token.
+func (i *issuer) verify(ctx context.Context, token, resource string) (r Resolved, err error) {
 	parsed, err := jwt.ParseSigned(token, i.algorithms)
 	if err != nil || len(parsed.Headers) != 1 {
 		return r, errors.New("it is not signed with an algorithm that its issuer may use")
@@ -93,13 +94,23 @@ func (i *issuer) verify(ctx context.Context, token string) (r Resolved, err erro
 	if registered.Expiry == nil {
 		return r, errors.New("it never ends")
 	}
-	expected := jwt.Expected{Issuer: i.Issuer.Issuer, AnyAudience: jwt.Audience{i.Audience}, Time: time.Now()}
+	expected := jwt.Expected{Issuer: i.Issuer.Issuer, AnyAudience: i.audiences(resource), Time: time.Now()}
 	if err := registered.ValidateWithLeeway(expected, leeway); err != nil {
 		return r, err
 	}
 	r.Expire = registered.Expiry.Time().Add(leeway)
 	r.Principal, err = i.principal(claims)
 	return r, err
+}
+
+// audiences returns the values of the claim aud that are accepted at a resource.
+func (i *issuer) audiences(resource string) (all jwt.Audience) {
+	for _, name := range append([]string{i.Audience, resource}, i.Audiences...) {
+		if name != "" {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // principal maps the claims of a token.

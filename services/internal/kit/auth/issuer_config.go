@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -20,6 +21,7 @@ const noRole = "none"
 type Issuer struct {
 	Issuer      string            `key:"issuer" help:"the claim iss, such as https://login.example.com"`
 	Audience    string            `key:"audience" help:"what the claim aud must contain"`
+	Audiences   []string          `key:"audiences" help:"further values of the claim aud, of which it may contain one instead, such as the addresses of MCP where public-url is not set"`
 	Algorithms  []string          `key:"algorithms" help:"the algorithms that its tokens may be signed with; RS256, ES256 and EdDSA by default"`
 	JWKSFile    string            `key:"jwks-file" help:"a file with its public keys, as a JSON Web Key Set"`
 	JWKSURL     string            `key:"jwks-url" help:"the address of its public keys, where it has no OpenID Connect discovery"`
@@ -51,8 +53,11 @@ func (c Issuer) Validate() error {
 	if err := checkURL(c.Issuer); err != nil {
 		fault("issuer: %w", err)
 	}
-	if c.Audience == "" {
+	if c.Audience == "" && len(c.Audiences) == 0 {
 		fault("audience: is empty; tokens that the issuer made for other servers would be accepted")
+	}
+	if slices.Contains(c.Audiences, "") {
+		fault("audiences: one is empty")
 	}
 	for _, a := range c.Algorithms {
 		if !knownAlgorithm(a) {

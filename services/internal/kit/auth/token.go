@@ -19,12 +19,13 @@ type most struct {
 	deleted bool
 }
 
-// resolveToken finds what the holder of a token may do: what its claims say, within what its user may do here.
-func (a *Authenticator) resolveToken(ctx context.Context, token string, id [sha256.Size]byte) (Resolved, error) {
+// resolveToken finds what the holder of a token may do: what its claims say, within what its user may do here. The id is
+// that of the token at the resource.
+func (a *Authenticator) resolveToken(ctx context.Context, token, resource string, id [sha256.Size]byte) (Resolved, error) {
 	r, ok := a.tokens.Get(id)
 	if !ok {
 		var err error
-		if r, err = a.verifyToken(ctx, token, id); err != nil {
+		if r, err = a.verifyToken(ctx, token, resource); err != nil {
 			return Resolved{}, err
 		}
 		until := time.Now().Add(tokenTime)
@@ -39,11 +40,12 @@ func (a *Authenticator) resolveToken(ctx context.Context, token string, id [sha2
 }
 
 // verifyToken verifies a token of one of the issuers.
-func (a *Authenticator) verifyToken(ctx context.Context, token string, id [sha256.Size]byte) (Resolved, error) {
+func (a *Authenticator) verifyToken(ctx context.Context, token, resource string) (Resolved, error) {
+	id := sha256.Sum256([]byte(token))
 	i, err := a.issuerOf(token)
 	var r Resolved
 	if err == nil {
-		r, err = i.verify(ctx, token)
+		r, err = i.verify(ctx, token, resource)
 		r.Credential = "tokens/" + hex.EncodeToString(id[:8])
 	}
 	switch {

@@ -42,16 +42,17 @@ func credential(bearer, key []string) (string, error) {
 }
 
 // HTTP returns the context of an HTTP request with its principal. The context ends when the credential does; Ended has
-// the error then. The caller calls stop when it has answered.
-func (a *Authenticator) HTTP(r *http.Request) (ctx context.Context, stop func(), err error) {
+// the error then. The caller calls stop when it has answered. At a resource, an address of this server, tokens are good
+// that an issuer made for it alone; "" stands for no resource.
+func (a *Authenticator) HTTP(r *http.Request, resource string) (ctx context.Context, stop func(), err error) {
 	c, err := credential(r.Header.Values(headerBearer), r.Header.Values(headerKey))
 	if err != nil {
 		return nil, nil, err
 	}
-	if c == "" && a.mode == Auto && forwarded(r.Header) {
+	if c == "" && a.mode == Auto && forwarded(r.Header.Values) {
 		return nil, nil, errForwarded
 	}
-	p, err := a.Authenticate(r.Context(), c)
+	p, err := a.authenticate(r.Context(), c, resource)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,9 +61,9 @@ func (a *Authenticator) HTTP(r *http.Request) (ctx context.Context, stop func(),
 }
 
 // forwarded reports whether a proxy passed on a request. A listener on loopback is not only this machine's then.
-func forwarded(h http.Header) bool {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if len(h.Values(name)) > 0 {
+func forwarded(values func(name string) []string) bool {
+	for _, name := range []string{"forwarded", "x-forwarded-for", "x-real-ip", "via"} {
+		if len(values(name)) > 0 {
 			return true
 		}
 	}
@@ -79,6 +80,9 @@ func (a *Authenticator) rpc(ctx context.Context) (string, principal.Principal, e
 	c, err := credential(metadata.ValueFromIncomingContext(ctx, headerBearer), metadata.ValueFromIncomingContext(ctx, headerKey))
 	if err != nil {
 		return "", principal.Principal{}, err
+	}
+	if c == "" && a.mode == Auto && forwarded(func(name string) []string { return metadata.ValueFromIncomingContext(ctx, name) }) {
+		return "", principal.Principal{}, errForwarded
 	}
 	p, err := a.Authenticate(ctx, c)
 	return c, p, err

@@ -102,7 +102,7 @@ func enter(t *testing.T, a *Authenticator, header http.Header) (ctx context.Cont
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header = header
-	ctx, stop, err := a.HTTP(r)
+	ctx, stop, err := a.HTTP(r, "")
 	if err != nil {
 		t.Fatal(err)
 	}
