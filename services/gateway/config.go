@@ -21,6 +21,7 @@ type Config struct {
 	MaxBody             config.Size   `key:"max-body" help:"how large the body of a request may be"`
 	MaxStreams          int           `key:"max-streams" help:"the most streams at a time, of all clients; 0 for no limit"`
 	MaxStreamsPerClient int           `key:"max-streams-per-client" help:"the most streams at a time of one client address; 0 for no limit"`
+	MaxStreamsPerUser   int           `key:"max-streams-per-user" help:"the most streams at a time of one user, below what one address may have, so that a user behind a shared address leaves some to the others; 0 for no limit"`
 	Rate                float64       `key:"rate" help:"how many requests a second one client address may make; 0 for no limit"`
 	Burst               int           `key:"burst" help:"how many requests one client address may make at once, where rate is not 0"`
 	PublicURL           string        `key:"public-url" help:"where clients, and authorization servers of MCP, reach the server, such as https://agents.example.com, if not at the address of their request"`
@@ -47,6 +48,7 @@ func DefaultConfig() Config {
 		MaxBody:             16 << 20,
 		MaxStreams:          10_000,
 		MaxStreamsPerClient: 450,
+		MaxStreamsPerUser:   300,
 		Burst:               50,
 		MCPSessions:         true,
 		A2AMaxDepth:         4,
@@ -79,6 +81,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxStreamsPerClient < 0 {
 		fault("max-streams-per-client: %d is negative; 0 is no limit", c.MaxStreamsPerClient)
+	}
+	if c.MaxStreamsPerUser < 0 {
+		fault("max-streams-per-user: %d is negative; 0 is no limit", c.MaxStreamsPerUser)
 	}
 	if !(c.Rate >= 0) { // also NaN
 		fault("rate: %v is not a number of requests per second; 0 is no limit", c.Rate)

@@ -26,7 +26,7 @@ func TestAQuietStreamSpeaksEveryFewSeconds(t *testing.T) {
 
 func TestEveryFaultOfAConfigurationIsNamed(t *testing.T) {
 	c := gateway.Config{
-		Heartbeat: -time.Second, MaxBody: 100, MaxStreams: -1, MaxStreamsPerClient: -1, Rate: math.NaN(),
+		Heartbeat: -time.Second, MaxBody: 100, MaxStreams: -1, MaxStreamsPerClient: -1, MaxStreamsPerUser: -1, Rate: math.NaN(),
 		AllowedOrigins: []string{"https://ok.example", "*", "https://x.example/", "ftp://x.example", "HTTPS://x.example", "x.example", "null"},
 	}
 	got := c.Validate()
@@ -34,7 +34,7 @@ func TestEveryFaultOfAConfigurationIsNamed(t *testing.T) {
 		t.Fatal("no fault was found")
 	}
 	for _, want := range []string{
-		"heartbeat: ", "reconnect: ", "write-timeout: ", "\ntimeout: ", "body-timeout: ", "max-body: ", "max-streams: ", "max-streams-per-client: ", "rate: ",
+		"heartbeat: ", "reconnect: ", "write-timeout: ", "\ntimeout: ", "body-timeout: ", "max-body: ", "max-streams: ", "max-streams-per-client: ", "max-streams-per-user: ", "rate: ",
 		`"*"`, `"https://x.example/"`, `"ftp://x.example"`, `"HTTPS://x.example"`, `"x.example"`, `"null"`,
 	} {
 		if !strings.Contains(got.Error(), want) {

@@ -63,6 +63,7 @@ type Service struct {
 	agents  *a2a.Server
 	origins []string
 	health  healthv1.HealthClient
+	rate    *limit.Rate
 }
 
 var (
@@ -80,7 +81,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if d.Session == nil || d.Tools == nil || d.Auth == nil || d.Log == nil {
 		return nil, errors.New("make the gateway: it needs connections to session and tools, what knows its callers, and a log")
 	}
-	streams := limit.NewStreams(c.MaxStreams, c.MaxStreamsPerClient)
+	streams := limit.NewStreams(limit.Bounds{Total: c.MaxStreams, Address: c.MaxStreamsPerClient, User: c.MaxStreamsPerUser})
 	//nolint:contextcheck // streams have the contexts of their calls, not that of New
 	methods, err := forward.New(route.Services(), map[protoreflect.FullName]grpc.ClientConnInterface{
 		sessionv1.File_fairlead_session_v1_session_service_proto.Package(): d.Session,
@@ -89,6 +90,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
+	rate := limit.NewRate(c.Rate, c.Burst)
 	model := mcp.New(mcp.Config{
 		Sessions: c.MCPSessions, PublicURL: c.PublicURL, Secret: secret(d.Secret), Version: d.Version, Issuers: d.Auth.Issuers(),
 		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
@@ -107,7 +109,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	}, rest.Deps{
 		Session: d.Session, Tools: d.Tools, Methods: methods, Auth: d.Auth, Log: d.Log,
 		Streams: streams, Shared: shared,
-		Rate: limit.NewRate(c.Rate, c.Burst),
+		Rate: rate,
 		MCP:  model,
 		Models: modelproxy.New(modelproxy.Config{
 			MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout, WriteTimeout: c.WriteTimeout,
@@ -117,7 +119,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
-	s := &Service{handler: handler, mcp: model, agents: agents, shared: shared, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}
+	s := &Service{handler: handler, mcp: model, agents: agents, shared: shared, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session), rate: rate}
 	if d.ServesGRPC {
 		s.grpc = methods
 	}
@@ -156,6 +158,7 @@ func secret(given []byte) []byte {
 // RegisterPublic implements rpc.Component: it registers the public RPCs of all services, unless other components
 // serve them, and those of A2A.
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
+	r = s.rate.Registrar(r)
 	s.agents.Register(r)
 	if s.grpc != nil {
 		s.grpc.Register(r)

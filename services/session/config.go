@@ -126,7 +126,7 @@ func Defaults() Config {
 		CompactionConfig:  CompactionConfig{CompactAt: 80, CompactSummaryTokens: 4000},
 		LimitsConfig: LimitsConfig{
 			MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
-			CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
+			CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000, Use: limits.Defaults(),
 		},
 		WorkersConfig: WorkersConfig{
 			LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,

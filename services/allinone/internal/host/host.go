@@ -31,6 +31,7 @@ type Config struct {
 	Ops              string        `key:"ops" help:"separate address of /healthz, /readyz and /metrics; empty: they are beside REST"`
 	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach; those for clients then need a credential"`
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
+	TrustedProxies   []string      `key:"trusted-proxies" help:"networks of the proxies in front of the listeners for clients, such as 10.0.0.0/8: the client is then the address that they name in X-Forwarded-For or Forwarded, for limits and the audit log. Name only proxies that set the header themselves"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program stops"`
 	Data             string        `key:"data" help:"the data directory"`
 
@@ -135,7 +136,7 @@ func (c Config) server() rpc.Config {
 	}
 	return rpc.Config{
 		Public: c.GRPC, PublicKey: "grpc", HTTP: c.HTTP, Ops: c.Ops, Peer: peer,
-		AllowNonLoopback: c.AllowNonLoopback, AllowedHosts: c.AllowedHosts, Grace: c.Grace, TLS: c.TLS,
+		AllowNonLoopback: c.AllowNonLoopback, AllowedHosts: c.AllowedHosts, TrustedProxies: c.TrustedProxies, Grace: c.Grace, TLS: c.TLS,
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	a2apb "github.com/a2aproject/a2a-go/v2/a2apb/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -60,9 +59,7 @@ func (b *binding) call(ctx context.Context, req addressed) (*call, error) {
 	if at := md.Get(":authority"); len(at) > 0 {
 		r.Host = at[0]
 	}
-	if p, ok := peer.FromContext(ctx); ok {
-		r.RemoteAddr = p.Addr.String()
-	}
+	r.RemoteAddr = rpc.Client(ctx)
 	return &call{Server: b.server, r: r, agent: agent, params: params}, nil
 }
 

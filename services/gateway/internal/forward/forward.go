@@ -135,7 +135,7 @@ func (m *Method) unary(srv any, ctx context.Context, dec func(any) error, around
 // stream returns the handler of a streaming RPC.
 func (m *Method) stream(streams *limit.Streams) grpc.StreamHandler {
 	return func(_ any, client grpc.ServerStream) error {
-		release, err := streams.Acquire(limit.Peer(client.Context()))
+		release, err := streams.Acquire(limit.Caller(client.Context()))
 		if err != nil {
 			return err
 		}

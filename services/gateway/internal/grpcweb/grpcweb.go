@@ -81,7 +81,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	request, err := s.request(w, r)
 	if err == nil && m.ServerStreams {
-		err = s.stream(limited, cancel, a, m, request, limit.Client(r))
+		err = s.stream(limited, cancel, a, m, request, limit.Of(r))
 	} else if err == nil {
 		err = s.unary(limited, a, m, request)
 	}
@@ -108,7 +108,7 @@ func (s *Server) unary(ctx context.Context, a *answer, m *forward.Method, reques
 	return a.message(reply.Bytes())
 }
 
-func (s *Server) stream(ctx context.Context, cancel context.CancelCauseFunc, a *answer, m *forward.Method, request []byte, client string) error {
+func (s *Server) stream(ctx context.Context, cancel context.CancelCauseFunc, a *answer, m *forward.Method, request []byte, client limit.Client) error {
 	release, err := s.Streams.Acquire(client)
 	if err != nil {
 		return err

@@ -1,38 +1,53 @@
-// Package limit bounds the use by clients: concurrent streams and requests per second. A client is an
-// address; for IPv6 it is the /64 network, because one machine has all of it.
+// Package limit bounds the use by clients: concurrent streams of an address and of a user, and requests per second of an
+// address. For IPv6 the /64 network counts as the address, because one machine has all of it.
 package limit
 
 import (
 	"context"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
-	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// Client returns the key under which a request's client is counted.
-func Client(r *http.Request) string { return client(r.RemoteAddr) }
-
-// Peer is Client for a gRPC call.
-func Peer(ctx context.Context) string {
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return ""
-	}
-	return client(p.Addr.String())
+// Client is the key under which a client is counted.
+type Client struct {
+	Address string
+	User    string // with its tenant; empty before the credential is known
 }
 
-func client(address string) string {
-	ap, err := netip.ParseAddrPort(address)
+// Of returns the client of a request.
+func Of(r *http.Request) Client { return client(r.Context(), r.RemoteAddr) }
+
+// Caller is Of for a gRPC call.
+func Caller(ctx context.Context) Client { return client(ctx, rpc.Client(ctx)) }
+
+func client(ctx context.Context, address string) Client {
+	c := Client{Address: network(address)}
+	if p, ok := principal.From(ctx); ok {
+		c.User = p.Tenant + "/" + p.User
+	}
+	return c
+}
+
+// network returns the address or network of a client, which is an address with or without a port.
+func network(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if ap, withPort := netip.ParseAddrPort(address); withPort == nil {
+		ip, err = ap.Addr(), nil
+	}
 	if err != nil {
 		return address
 	}
-	ip := ap.Addr().Unmap().WithZone("")
+	ip = ip.Unmap().WithZone("")
 	if ip.Is6() {
 		if net, err := ip.Prefix(64); err == nil {
 			return net.String()
@@ -41,42 +56,54 @@ func client(address string) string {
 	return ip.String()
 }
 
-// Streams bounds the open streams of one client and in total. It is safe for concurrent use.
+// Bounds are the most open streams; 0 is no bound.
+type Bounds struct{ Total, Address, User int }
+
+// Streams bounds the open streams. It is safe for concurrent use.
 type Streams struct {
-	total, own int
+	most Bounds
 
 	mu   sync.Mutex
 	open int
-	by   map[string]int
+	by   map[Client]int // each key has an address or a user
 }
 
-// NewStreams allows total streams, and own of one client; 0 means no limit.
-func NewStreams(total, own int) *Streams {
-	return &Streams{total: total, own: own, by: map[string]int{}}
-}
+// NewStreams returns a Streams with no open stream.
+func NewStreams(most Bounds) *Streams { return &Streams{most: most, by: map[Client]int{}} }
 
 // Acquire counts a stream of a client until release is called, once. Over a limit it returns an error for the
 // client.
-func (s *Streams) Acquire(client string) (release func(), err error) {
+func (s *Streams) Acquire(c Client) (release func(), err error) {
+	address, user := Client{Address: c.Address}, Client{User: c.User}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.own > 0 && s.by[client] >= s.own:
-		return nil, problem.TooManyStreams(s.own, true)
-	case s.total > 0 && s.open >= s.total:
-		return nil, problem.TooManyStreams(s.total, false)
+	case s.most.User > 0 && c.User != "" && s.by[user] >= s.most.User:
+		return nil, problem.TooManyStreams(problem.OfUser, s.most.User)
+	case s.most.Address > 0 && s.by[address] >= s.most.Address:
+		return nil, problem.TooManyStreams(problem.OfAddress, s.most.Address)
+	case s.most.Total > 0 && s.open >= s.most.Total:
+		return nil, problem.TooManyStreams(problem.OfServer, s.most.Total)
+	}
+	counted := []Client{address}
+	if c.User != "" {
+		counted = append(counted, user)
 	}
 	s.open++
-	s.by[client]++
-	return func() { s.release(client) }, nil
+	for _, key := range counted {
+		s.by[key]++
+	}
+	return func() { s.release(counted) }, nil
 }
 
-func (s *Streams) release(client string) {
+func (s *Streams) release(counted []Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--
-	if s.by[client]--; s.by[client] == 0 {
-		delete(s.by, client)
+	for _, key := range counted {
+		if s.by[key]--; s.by[key] == 0 {
+			delete(s.by, key)
+		}
 	}
 }
 
@@ -110,18 +137,62 @@ func NewRate(perSecond float64, burst int) *Rate {
 
 // Allow counts a request of a client, or returns an error for it that says when to retry. A nil Rate allows
 // all.
-func (r *Rate) Allow(client string) error {
+func (r *Rate) Allow(c Client) error {
 	if r == nil {
 		return nil
 	}
 	now := r.now()
-	reservation := r.limiter(client, now).ReserveN(now, 1)
+	reservation := r.limiter(c.Address, now).ReserveN(now, 1)
 	wait := reservation.DelayFrom(now)
 	if wait == 0 {
 		return nil
 	}
 	reservation.CancelAt(now)
 	return problem.TooManyRequests(wait)
+}
+
+// Registrar returns a registrar that registers services with next, whose calls count as requests of their clients.
+func (r *Rate) Registrar(next grpc.ServiceRegistrar) grpc.ServiceRegistrar {
+	if r == nil {
+		return next
+	}
+	return registrar{next, r}
+}
+
+type registrar struct {
+	grpc.ServiceRegistrar
+	rate *Rate
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	counted := *desc
+	counted.Methods, counted.Streams = slices.Clone(desc.Methods), slices.Clone(desc.Streams)
+	for i, m := range desc.Methods {
+		counted.Methods[i].Handler = func(srv any, ctx context.Context, dec func(any) error, around grpc.UnaryServerInterceptor) (any, error) {
+			return m.Handler(srv, ctx, dec, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+				within := func(ctx context.Context, req any) (any, error) {
+					if err := r.rate.Allow(Caller(ctx)); err != nil {
+						return nil, err
+					}
+					return next(ctx, req)
+				}
+				if around == nil {
+					return within(ctx, req)
+				}
+				return around(ctx, req, info, within)
+			})
+		}
+	}
+	for i, s := range desc.Streams {
+		counted.Streams[i].Handler = func(srv any, st grpc.ServerStream) error {
+			if err := r.rate.Allow(Caller(st.Context())); err != nil {
+				return err
+			}
+			return s.Handler(srv, st)
+		}
+	}
+	r.ServiceRegistrar.RegisterService(&counted, impl)
 }
 
 func (r *Rate) limiter(client string, now time.Time) *rate.Limiter {

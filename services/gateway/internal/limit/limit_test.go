@@ -3,6 +3,7 @@ package limit
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,28 +21,39 @@ func TestClientsAreAddresses(t *testing.T) {
 		"[2001:db8:1:2:3:4:5:6]:1":    "2001:db8:1:2::/64",
 		"[2001:db8:1:2:ffff::1]:1":    "2001:db8:1:2::/64",
 		"[fe80::1%eth0]:1":            "fe80::/64",
+		"192.0.2.7":                   "192.0.2.7",
+		"2001:db8:1:2:3:4:5:6":        "2001:db8:1:2::/64",
 		"@":                           "@",
 		"":                            "",
 		"not an address at all:12345": "not an address at all:12345",
 	} {
-		if got := Client(&http.Request{RemoteAddr: remote}); got != want {
-			t.Errorf("%q: %q, want %q", remote, got, want)
+		if got := Of(&http.Request{RemoteAddr: remote}); got != (Client{Address: want}) {
+			t.Errorf("%q: %+v, want %q", remote, got, want)
 		}
 	}
 }
 
 func TestStreamsAreCountedByClientAndInTotal(t *testing.T) {
-	s := NewStreams(3, 2)
+	s := NewStreams(Bounds{Total: 5, Address: 3, User: 2})
 	var release []func()
 	for _, c := range []struct {
-		client string
-		code   codes.Code
+		address, user string
+		code          codes.Code
+		key           string
 	}{
-		{"a", codes.OK}, {"a", codes.OK}, {"a", codes.ResourceExhausted}, {"b", codes.OK}, {"b", codes.Unavailable},
+		{"a", "t/ann", codes.OK, ""},
+		{"a", "t/ann", codes.OK, ""},
+		{"a", "t/ann", codes.ResourceExhausted, "gateway.max-streams-per-user"},
+		{"b", "t/ann", codes.ResourceExhausted, "gateway.max-streams-per-user"},
+		{"a", "u/ann", codes.OK, ""}, // the same name in another tenant
+		{"a", "t/bob", codes.ResourceExhausted, "gateway.max-streams-per-client"},
+		{"b", "t/bob", codes.OK, ""},
+		{"", "", codes.OK, ""}, // a call whose caller is not known
+		{"b", "t/eve", codes.Unavailable, "gateway.max-streams)"},
 	} {
-		r, err := s.Acquire(c.client)
-		if status.Code(err) != c.code {
-			t.Fatalf("%s: %v, want %s", c.client, err, c.code)
+		r, err := s.Acquire(Client{c.address, c.user})
+		if status.Code(err) != c.code || err != nil && !strings.Contains(err.Error(), c.key) {
+			t.Fatalf("%s of %s: %v, want %s", c.user, c.address, err, c.code)
 		}
 		if r != nil {
 			release = append(release, r)
@@ -56,13 +68,13 @@ func TestStreamsAreCountedByClientAndInTotal(t *testing.T) {
 }
 
 func TestNoLimitIsNoLimit(t *testing.T) {
-	s := NewStreams(0, 0)
+	s := NewStreams(Bounds{})
 	for range 1000 {
-		if _, err := s.Acquire("a"); err != nil {
+		if _, err := s.Acquire(Client{"a", "t/ann"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := NewRate(0, 0).Allow("a"); err != nil {
+	if err := NewRate(0, 0).Allow(Client{Address: "a"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -72,20 +84,20 @@ func TestTheRateIsEachClientsOwn(t *testing.T) {
 	r := NewRate(2, 3)
 	r.now = func() time.Time { return now }
 	for i := range 3 {
-		if err := r.Allow("a"); err != nil {
+		if err := r.Allow(Client{Address: "a"}); err != nil {
 			t.Fatalf("request %d: %v", i+1, err)
 		}
 	}
-	err := r.Allow("a")
+	err := r.Allow(Client{Address: "a"})
 	info, _ := apierr.Detail[*errdetails.RetryInfo](err)
 	if status.Code(err) != codes.ResourceExhausted || info.GetRetryDelay().AsDuration() != 500*time.Millisecond {
 		t.Errorf("one too many: %v", err)
 	}
-	if err := r.Allow("b"); err != nil {
+	if err := r.Allow(Client{Address: "b"}); err != nil {
 		t.Errorf("another client: %v", err)
 	}
 	now = now.Add(500 * time.Millisecond)
-	if err := r.Allow("a"); err != nil {
+	if err := r.Allow(Client{Address: "a"}); err != nil {
 		t.Errorf("after the delay: %v", err)
 	}
 }
@@ -95,21 +107,21 @@ func TestTheMemoryForClientsIsBounded(t *testing.T) {
 	r := NewRate(1, 1)
 	r.now = func() time.Time { return now }
 	for i := range maxClients {
-		if err := r.Allow(strconv.Itoa(i)); err != nil {
+		if err := r.Allow(Client{Address: strconv.Itoa(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Allow("one more"); err != nil {
+	if err := r.Allow(Client{Address: "one more"}); err != nil {
 		t.Errorf("the first that is too many: %v", err)
 	}
-	if err := r.Allow("and another"); err == nil {
+	if err := r.Allow(Client{Address: "and another"}); err == nil {
 		t.Error("those that are too many do not share one allowance")
 	}
 	if len(r.clients) != maxClients {
 		t.Errorf("%d clients are kept", len(r.clients))
 	}
 	now = now.Add(time.Minute)
-	if err := r.Allow("later"); err != nil || len(r.clients) != 1 {
+	if err := r.Allow(Client{Address: "later"}); err != nil || len(r.clients) != 1 {
 		t.Errorf("when all are quiet: %v, %d clients are kept", err, len(r.clients))
 	}
 }

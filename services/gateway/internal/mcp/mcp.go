@@ -139,7 +139,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, problem.MethodNotAllowed(r.Method, r.URL.Path, Methods))
 		return
 	}
-	release, err := s.streams.Acquire(limit.Client(r))
+	release, err := s.streams.Acquire(limit.Of(r))
 	if err != nil {
 		problem.Write(w, err)
 		return

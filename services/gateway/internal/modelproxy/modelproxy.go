@@ -100,7 +100,7 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request, route modelapi.
 
 // Serve answers a request whose caller is known.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, route modelapi.Route) {
-	release, err := s.streams.Acquire(limit.Client(r))
+	release, err := s.streams.Acquire(limit.Of(r))
 	if err != nil {
 		Refuse(w, route, err)
 		return

@@ -171,16 +171,31 @@ func CrossOrigin(origin string) error {
 		fmt.Sprintf("requests of pages from %q are refused; the operator can allow that origin (allowed-origins)", Excerpt(origin)))
 }
 
-// TooManyStreams returns the error for a stream beyond the limit: of the client, which is 429, or of the whole
+// Holder is what a limit of streams belongs to.
+type Holder string
+
+// Holders.
+const (
+	OfUser    Holder = "this user"
+	OfAddress Holder = "this address"
+	OfServer  Holder = "the gateway"
+)
+
+// keys are the gateway's keys of the limits.
+var keys = map[Holder]string{
+	OfUser: "gateway.max-streams-per-user", OfAddress: "gateway.max-streams-per-client", OfServer: "gateway.max-streams",
+}
+
+// TooManyStreams returns the error for a stream beyond the limit: of a user or an address, which is 429, or of the whole
 // gateway, 503.
-func TooManyStreams(limit int, own bool) error {
-	if own {
-		return apierr.New(codes.ResourceExhausted, Domain, ReasonTooManyStreams,
-			fmt.Sprintf("this address has %d streams open, and may have no more; close one first", limit),
-			apierr.RetryAfter(retry), apierr.Quota("client", fmt.Sprintf("at most %d streams at a time", limit)))
+func TooManyStreams(of Holder, limit int) error {
+	if of == OfServer {
+		return apierr.New(codes.Unavailable, Domain, ReasonTooManyStreams,
+			fmt.Sprintf("%s has %d streams open, and takes no more (%s); try again", of, limit, keys[of]), apierr.RetryAfter(retry))
 	}
-	return apierr.New(codes.Unavailable, Domain, ReasonTooManyStreams,
-		fmt.Sprintf("the gateway has %d streams open, and takes no more; try again", limit), apierr.RetryAfter(retry))
+	return apierr.New(codes.ResourceExhausted, Domain, ReasonTooManyStreams,
+		fmt.Sprintf("%s has %d streams open, and may have no more (%s); close one first", of, limit, keys[of]),
+		apierr.RetryAfter(retry), apierr.Quota("client", fmt.Sprintf("%s: at most %d streams at a time", keys[of], limit)))
 }
 
 // TooManyRequests returns the error for a client with too many requests.

@@ -50,7 +50,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	r, held := idle.Begin(r.WithContext(rpc.WithClient(r.Context(), r.RemoteAddr)))
 	defer held.Return()
 	defer func() { outer.Pattern = r.Pattern }() // the outer middleware names the span after it
-	if err := a.rate.Allow(limit.Client(r)); err != nil {
+	if err := a.rate.Allow(limit.Of(r)); err != nil {
 		a.refuse(w, r, err)
 		return
 	}

@@ -21,7 +21,7 @@ import (
 // Converse joins a session, with lines of JSON in both directions at the same time. A line that cannot be
 // parsed ends the conversation with an error that names it; inputs that were accepted before stay.
 func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]string) {
-	release, err := s.streams.Acquire(limit.Client(r))
+	release, err := s.streams.Acquire(limit.Of(r))
 	if err != nil {
 		problem.Write(w, err)
 		return

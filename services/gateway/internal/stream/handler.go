@@ -115,7 +115,7 @@ type opener func(ctx context.Context, cancel context.CancelCauseFunc) (*source, 
 
 // serve opens a stream and pumps it, within the limits.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
-	release, err := s.streams.Acquire(limit.Client(r))
+	release, err := s.streams.Acquire(limit.Of(r))
 	if err != nil {
 		problem.Write(w, err)
 		return

@@ -46,7 +46,7 @@ type Server struct {
 // Serve serves a request on its route. It cuts off a broken answer, so that it does not look like a whole
 // file.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, on Route) {
-	release, err := s.Streams.Acquire(limit.Client(r))
+	release, err := s.Streams.Acquire(limit.Of(r))
 	if err != nil {
 		problem.Write(w, err)
 		return

@@ -67,7 +67,7 @@ func serve(t *testing.T, l sessionv1.SessionServiceServer, c Config) *Server {
 	c.WriteTimeout, c.Timeout = time.Minute, time.Minute
 	shared := stream.Shared{Feeds: feed.NewHub(sessionv1.NewSessionServiceClient(conn)), Keeper: idle.New(slog.New(slog.DiscardHandler))}
 	t.Cleanup(func() { shared.Keeper.Close(); shared.Feeds.Wait() })
-	s, err := New(c, conn, limit.NewStreams(0, 0), shared, slog.New(slog.DiscardHandler))
+	s, err := New(c, conn, limit.NewStreams(limit.Bounds{}), shared, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

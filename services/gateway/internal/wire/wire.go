@@ -62,7 +62,7 @@ func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, sha
 // Acquire counts a request of a client among the streams until its answer ends. The handler defers release. A wire
 // acquires before a request changes anything.
 func (s *Server) Acquire(r *http.Request) (release func(), err error) {
-	if release, err = s.streams.Acquire(limit.Client(r)); err != nil {
+	if release, err = s.streams.Acquire(limit.Of(r)); err != nil {
 		return nil, err
 	}
 	return idle.Until(r.Context(), release), nil

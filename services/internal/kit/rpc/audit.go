@@ -3,12 +3,12 @@ package rpc
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 
 	"github.com/fairlead/fairlead/services/internal/kit/access"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -42,21 +42,54 @@ func auditorOf(components []Component) Auditor {
 // clientKey is the metadata in which a gateway passes its client's address on to peers.
 const clientKey = "fairlead-client"
 
-type clientAddress struct{}
+// partKey is the metadata of a call that belongs to a request of a client which an earlier call has brought.
+const partKey = "fairlead-part"
 
-// WithClient returns a context whose calls to peers carry the address of a client.
+type clientRequest struct{}
+
+// request is a request of a client, for which a gateway may make several calls.
+type request struct {
+	address string      // of the client
+	brought atomic.Bool // by an earlier call
+}
+
+// WithClient returns the context of a client's request. Its calls to peers carry the address of the client, and all but the
+// first say that they are parts of one request.
 func WithClient(ctx context.Context, address string) context.Context {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		address = host
 	}
-	return context.WithValue(ctx, clientAddress{}, address)
+	return context.WithValue(ctx, clientRequest{}, &request{address: address})
 }
 
-// passClient sends the client's address of the context, and no other.
-func passClient(ctx context.Context) context.Context {
+// Client returns the address of the client of a call or request, or "" if it is not known.
+func Client(ctx context.Context) string {
+	if r, ok := ctx.Value(clientRequest{}).(*request); ok {
+		return r.address
+	}
+	return ""
+}
+
+// isPart reports whether a call is a further one of its request. Only those of users count, and tools counts none.
+func (r *request) isPart(ctx context.Context, method string) bool {
+	p, ok := principal.From(ctx)
+	if !ok || p.Role >= principal.RoleService || strings.HasPrefix(method, "/fairlead.tools.") {
+		return false
+	}
+	return r.brought.Swap(true)
+}
+
+type partOf struct{}
+
+// IsPart reports whether a call belongs to a request of a client that another call has brought, so that it counts as no
+// request. Only peers can say so.
+func IsPart(ctx context.Context) bool { return ctx.Value(partOf{}) != nil }
+
+// passClient sends what the context knows of the client's request, and nothing else about it.
+func passClient(ctx context.Context, method string) context.Context {
 	md, ok := metadata.FromOutgoingContext(ctx)
-	address, known := ctx.Value(clientAddress{}).(string)
-	if !known && len(md.Get(clientKey)) == 0 {
+	r, known := ctx.Value(clientRequest{}).(*request)
+	if !known && len(md.Get(clientKey)) == 0 && len(md.Get(partKey)) == 0 {
 		return ctx
 	}
 	if !ok {
@@ -64,18 +97,22 @@ func passClient(ctx context.Context) context.Context {
 	}
 	md = md.Copy()
 	delete(md, clientKey)
+	delete(md, partKey)
 	if known {
-		md.Set(clientKey, address)
+		md.Set(clientKey, r.address)
+		if r.isPart(ctx, method) {
+			md.Set(partKey, "1")
+		}
 	}
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
 func passClientUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	return next(passClient(ctx), method, req, reply, cc, opts...)
+	return next(passClient(ctx, method), method, req, reply, cc, opts...)
 }
 
 func passClientStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	return next(passClient(ctx), desc, cc, method, opts...)
+	return next(passClient(ctx, method), desc, cc, method, opts...)
 }
 
 type identityKey struct{}
@@ -114,6 +151,16 @@ func identifiable(ctx context.Context, method string) context.Context {
 type auditing struct {
 	to    Auditor
 	peers bool // callers are peers, which pass their client's address on
+	// proxies name the client of a call of theirs.
+	proxies proxies
+}
+
+// request returns the context of a call, with what is known of the client's request.
+func (a auditing) request(ctx context.Context, method, client string) context.Context {
+	if a.peers && len(metadata.ValueFromIncomingContext(ctx, partKey)) > 0 {
+		ctx = context.WithValue(ctx, partOf{}, true)
+	}
+	return identifiable(WithClient(ctx, client), method)
 }
 
 // client returns the address of a call's client.
@@ -121,19 +168,12 @@ func (a auditing) client(ctx context.Context) string {
 	if passed := metadata.ValueFromIncomingContext(ctx, clientKey); a.peers && len(passed) == 1 {
 		return passed[0]
 	}
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return ""
-	}
-	if host, _, err := net.SplitHostPort(p.Addr.String()); err == nil {
-		return host
-	}
-	return p.Addr.String()
+	return a.proxies.ofCall(ctx)
 }
 
 func (a auditing) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	client := a.client(ctx)
-	ctx = identifiable(WithClient(ctx, client), info.FullMethod)
+	ctx = a.request(ctx, info.FullMethod, client)
 	resp, err := next(ctx, req)
 	if a.to == nil {
 		return resp, err
@@ -150,7 +190,7 @@ func (a auditing) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 
 func (a auditing) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	client := a.client(ss.Context())
-	ss = contextStream{ss, identifiable(WithClient(ss.Context(), client), info.FullMethod)}
+	ss = contextStream{ss, a.request(ss.Context(), info.FullMethod, client)}
 	if a.to == nil {
 		return next(srv, ss)
 	}

@@ -22,6 +22,7 @@ type Config struct {
 	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics; empty puts them on the http listener"`
 	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach; those for clients then need a credential"`
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
+	TrustedProxies   []string      `key:"trusted-proxies" help:"networks of the proxies in front of the listeners for clients, such as 10.0.0.0/8: the client is then the address that they name in X-Forwarded-For or Forwarded, for limits and the audit log. Name only proxies that set the header themselves"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program stops"`
 
 	TLS certificate.Config `key:"tls"`
@@ -60,6 +61,9 @@ func (c Config) Validate() error {
 		if err := checkHost(host); err != nil {
 			faults = append(faults, fmt.Errorf("allowed-hosts: %w", err))
 		}
+	}
+	if _, err := parseProxies(c.TrustedProxies); err != nil {
+		faults = append(faults, fmt.Errorf("trusted-proxies: %w", err))
 	}
 	if c.Grace <= 0 {
 		faults = append(faults, fmt.Errorf("grace: %s is not a positive duration", c.Grace))

@@ -27,6 +27,7 @@ type hostGuard struct {
 	bound   netip.Addr // address of the listener; invalid if it is not an IP address
 	names   []string   // lower case; may begin with "*."
 	origins []string   // of pages on other hosts that may send requests
+	proxies proxies    // they name the client of a request
 }
 
 func newHostGuard(c Config, address string, l net.Listener, origins []string, next http.Handler) *hostGuard {
@@ -37,6 +38,7 @@ func newHostGuard(c Config, address string, l net.Listener, origins []string, ne
 	if host, _, err := net.SplitHostPort(address); err == nil && host != "" {
 		g.names = append(g.names, strings.ToLower(host))
 	}
+	g.proxies, _ = parseProxies(c.TrustedProxies) // Validate has checked them
 	for _, name := range c.AllowedHosts {
 		g.names = append(g.names, strings.ToLower(name))
 	}
@@ -48,6 +50,7 @@ func (g *hostGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// What may be cached replaces the first.
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	r.RemoteAddr = g.proxies.ofRequest(r.RemoteAddr, r.Header)
 	local := localIP(r)
 	// Only HTTP/1.0 has requests without a host, and browsers do not send them. A page cannot point an
 	// address elsewhere, and behind address translation the address is not this machine's own.
@@ -136,7 +139,11 @@ func short(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxShown
 
 // refuse answers with a google.rpc.Status as JSON, the form of every error of the REST interface.
 func refuse(w http.ResponseWriter, code int, reason, message string) {
-	st := status.Convert(apierr.New(codes.PermissionDenied, apierr.Domain, reason, message))
+	refuseWith(w, code, apierr.New(codes.PermissionDenied, apierr.Domain, reason, message))
+}
+
+func refuseWith(w http.ResponseWriter, code int, err error) {
+	st := status.Convert(err)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	body, _ := jsontext.AppendMessage(nil, st.Proto()) // valid text and known details cannot fail

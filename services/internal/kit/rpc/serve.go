@@ -191,7 +191,7 @@ func (s *serving) serveGRPC() {
 		s.serveOn(peer, l)
 	}
 	if s.local != nil {
-		unary, streams := peerFace(keys).interceptors(s.log, s.peers, gateOf(s.components), auditing{auditorOf(s.components), true})
+		unary, streams := peerFace(keys).interceptors(s.log, s.peers, gateOf(s.components), auditing{to: auditorOf(s.components), peers: true})
 		s.local.serve(func(r grpc.ServiceRegistrar) { healthv1.RegisterHealthServer(r, s.health); register(r) }, unary, streams)
 		s.stoppers = append(s.stoppers, s.local)
 	}
@@ -206,7 +206,11 @@ func (s *serving) credentials(mutual bool) credentials.TransportCredentials {
 }
 
 func (s *serving) newGRPC(f face, streams scope, c credentials.TransportCredentials) *grpc.Server {
-	srv := newServer(f, s.log, streams, gateOf(s.components), auditing{auditorOf(s.components), f.name == "peer"}, grpc.Creds(c))
+	audit := auditing{to: auditorOf(s.components), peers: f.name == "peer"}
+	if !audit.peers { // a peer names its client in its own way
+		audit.proxies, _ = parseProxies(s.TrustedProxies) // Validate has checked them
+	}
+	srv := newServer(f, s.log, streams, gateOf(s.components), audit, grpc.Creds(c))
 	healthv1.RegisterHealthServer(srv, s.health)
 	reflection.Register(srv)
 	s.stoppers = append(s.stoppers, srv)

@@ -4,12 +4,16 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/fairlead/fairlead/services/internal/kit/access"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -35,7 +39,7 @@ const (
 // services, serves and stops it; programs use Serve instead. Components that know the owners of sessions are
 // asked for them.
 func NewPeerServer(log *slog.Logger, keys *internaltoken.Keys, components ...Component) *grpc.Server {
-	return newServer(peerFace(keys), log, context.Background(), gateOf(components), auditing{auditorOf(components), true})
+	return newServer(peerFace(keys), log, context.Background(), gateOf(components), auditing{to: auditorOf(components), peers: true})
 }
 
 // face is one of the faces of a service: how it knows its callers.
@@ -98,6 +102,14 @@ func newServer(f face, log *slog.Logger, draining context.Context, gate *access.
 	}, o...)...)
 }
 
-// traced leaves health checks and reflection out of traces and metrics. A client's trace is continued on the
-// public face too: the gateway is such a client, and one turn must be one trace.
-var traced = otelgrpc.WithFilter(filters.None(filters.HealthCheck(), filters.ServicePrefix("grpc.reflection")))
+// traced leaves health checks and reflection out of traces and metrics, and RPCs that do not exist: their names are the
+// client's, and each would be a series of its own. A client's trace is continued on the public face too: the gateway is
+// such a client, and one turn must be one trace.
+var traced = otelgrpc.WithFilter(filters.All(filters.None(filters.HealthCheck(), filters.ServicePrefix("grpc.reflection")), exists))
+
+// exists reports whether an RPC is in a linked descriptor.
+func exists(info *stats.RPCTagInfo) bool {
+	name := protoreflect.FullName(strings.Replace(strings.TrimPrefix(info.FullMethodName, "/"), "/", ".", 1))
+	_, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+	return err == nil
+}

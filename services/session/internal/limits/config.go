@@ -21,6 +21,10 @@ type Config struct {
 	Tenants map[string]Scopes `key:"tenants" help:"other limits for single tenants, by their id: tenant, user and key, with the keys that these have here; a limit that an entry leaves out does not hold for the tenant"`
 }
 
+// Defaults returns the default limits. A user has fewer streams than the gateway grants an address, and more than it grants
+// a user: a follower's stream may overlap with its successor.
+func Defaults() Config { return Config{Scopes: Scopes{User: Set{KeySet: KeySet{Streams: 400}}}} }
+
 // Scopes are the limits of a tenant, of each of its users, and of each of their keys.
 type Scopes struct {
 	Tenant Set    `key:"tenant"`

@@ -12,6 +12,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -59,8 +60,12 @@ func (l *Limiter) subjects(ctx context.Context) []subject {
 	return all
 }
 
-// Request pays for one request, or returns the error for the caller.
+// Request pays for one request, or returns the error for the caller. Of the calls that a gateway makes for one request of
+// a client, the first one pays.
 func (l *Limiter) Request(ctx context.Context) error {
+	if rpc.IsPart(ctx) {
+		return nil
+	}
 	return l.pay(ctx, 1, func(s subject) (store.TokenLease, string) {
 		return store.TokenLease{
 			Bucket: "rate " + s.name, Rate: s.Rate, Burst: int64(max(1, s.Rate*burst.Seconds())), Want: int64(max(1, s.Rate*batch.Seconds())),
@@ -78,9 +83,12 @@ func (l *Limiter) Upload(ctx context.Context, n int) error {
 	})
 }
 
-// pay takes n tokens of each subject that has a limit, or none.
+// pay takes n tokens of each subject that has a limit, or none. Its error has the longest wait, after which all have
+// enough.
 func (l *Limiter) pay(ctx context.Context, n int64, of func(subject) (lease store.TokenLease, limit string)) error {
 	var paid []*bucket
+	var refused error
+	var longest time.Duration
 	for _, s := range l.subjects(ctx) {
 		lease, limit := of(s)
 		if lease.Rate <= 0 {
@@ -93,15 +101,19 @@ func (l *Limiter) pay(ctx context.Context, n int64, of func(subject) (lease stor
 			l.log.WarnContext(ctx, "a limit could not be checked, and the request passes", "limit", limit, "error", err)
 			continue
 		}
-		if wait > 0 {
-			for _, p := range paid {
-				p.put(n)
-			}
-			return Reached(s.name, limit, wait)
+		switch {
+		case wait == 0:
+			paid = append(paid, b)
+		case wait > longest:
+			longest, refused = wait, Reached(s.name, limit, wait)
 		}
-		paid = append(paid, b)
 	}
-	return nil
+	if refused != nil {
+		for _, p := range paid {
+			p.put(n)
+		}
+	}
+	return refused
 }
 
 func (l *Limiter) bucket(name string) *bucket {

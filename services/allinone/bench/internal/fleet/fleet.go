@@ -100,7 +100,7 @@ func (f *Fairlead) startOne(s Shape) error {
 		args = append(args, "--config", file)
 	}
 	return f.start(s, "fairlead", append(args, "--http", http, "--grpc", f.GRPC, "--data", s.Data, "--session.max-sessions", "5000",
-		"--gateway.max-streams", "0", "--gateway.max-streams-per-client", "0")...)
+		"--gateway.max-streams", "0", "--gateway.max-streams-per-client", "0", "--gateway.max-streams-per-user", "0", "--session.limits.user.streams", "0")...)
 }
 
 func (f *Fairlead) startFour(s Shape) error {
@@ -117,7 +117,7 @@ func (f *Fairlead) startFour(s Shape) error {
 		{"sandbox", "--peer", a["sandbox"], "--ops", free},
 		{"tools", "--public", free, "--peer", a["tools"], "--ops", free, "--sandbox", a["sandbox"], "--session", a["session"]},
 		{"session", "--public", free, "--peer", a["session"], "--ops", free, "--sandbox", a["sandbox"], "--tools", a["tools"], "--max-sessions", "5000"},
-		{"gateway", "--public=", "--http", a["http"], "--session", a["session"], "--tools", a["tools"], "--max-streams", "0", "--max-streams-per-client", "0"},
+		{"gateway", "--public=", "--http", a["http"], "--session", a["session"], "--tools", a["tools"], "--max-streams", "0", "--max-streams-per-client", "0", "--max-streams-per-user", "0"},
 	} {
 		args := p[1:]
 		if p[0] != "gateway" {
