@@ -16,7 +16,7 @@ func (w *world) visit(t *testing.T) {
 	}{
 		{http.MethodGet, "/healthz", 200},
 		{http.MethodGet, "/readyz", 200},
-		{http.MethodGet, "/metrics", 200},
+		{http.MethodGet, "/metrics", 401}, // not for every caller
 		{http.MethodGet, "/openapi.json", 200},
 		{http.MethodGet, "/.well-known/oauth-protected-resource/mcp", 200},
 		{http.MethodGet, "/.well-known/oauth-protected-resource/v1", 401},

@@ -50,7 +50,7 @@ func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"--public=", "--http=" + address, "--session=127.0.0.1:1", "--tools=127.0.0.1:1"})
 	}()
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200, "/openapi.json": 200, "/v1/tools": 503, "/v1/nothing": 503} {
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 503, "/openapi.json": 200, "/v1/tools": 503, "/v1/nothing": 503} {
 		if got := get(t, client, "http://"+address+path, ended); got != want {
 			t.Errorf("%s: status %d, want %d", path, got, want)
 		}

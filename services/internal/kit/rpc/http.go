@@ -12,7 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/fairlead/fairlead/services/internal/kit/access"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
 // Limits of the HTTP listeners. There is no write timeout: event streams last as long as their sessions.
@@ -39,10 +44,10 @@ func (s *serving) serveHTTP() {
 	}
 	if l := s.listeners["ops"]; l != nil {
 		ops := http.NewServeMux()
-		s.registerOps(ops)
+		s.registerOps(ops, s.tel.MetricsHandler())
 		s.serveHTTPOn(l, false, newHostGuard(s.Config, s.Ops, l, nil, ops)) // probes have no certificates to check
 	} else {
-		s.registerOps(root)
+		s.registerOps(root, s.guarded(s.tel.MetricsHandler()))
 	}
 	if l := s.listeners["http"]; l != nil {
 		s.serveHTTPOn(l, s.files.Listens(), newHostGuard(s.Config, s.HTTP, l, origins, root))
@@ -88,7 +93,54 @@ func (s *serving) stopHTTP(deadline time.Time) {
 	s.requests.end(errDraining)
 }
 
-func (s *serving) registerOps(mux *http.ServeMux) {
+// metricsRule is what a caller needs for /metrics on the listener for clients.
+var metricsRule = access.Rule{Role: principal.RoleOperator, Scope: MetricsScope}
+
+// MetricsScope is the scope of keys that read the metrics.
+const MetricsScope = "metrics.read"
+
+// httpStatus are the statuses of the errors of credentials and roles.
+var httpStatus = map[codes.Code]int{
+	codes.Unauthenticated: http.StatusUnauthorized, codes.PermissionDenied: http.StatusForbidden, codes.Unavailable: http.StatusServiceUnavailable,
+	codes.Canceled: http.StatusServiceUnavailable, codes.DeadlineExceeded: http.StatusServiceUnavailable,
+}
+
+// guarded lets the operators of the tenant default in: the metrics are those of all tenants.
+func (s *serving) guarded(metrics http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, stop, err := s.operator(r)
+		if err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			refuseWith(w, httpStatus[apierr.Code(err)], err)
+			return
+		}
+		defer stop()
+		metrics.ServeHTTP(w, r.WithContext(ctx)) //nolint:contextcheck // it is made of the request's
+	})
+}
+
+// operator returns the context of a request of an operator.
+func (s *serving) operator(r *http.Request) (ctx context.Context, stop func(), err error) {
+	if s.Auth == nil {
+		return nil, nil, apierr.New(codes.PermissionDenied, apierr.Domain, apierr.ReasonRoleRequired, "This listener does not know its callers. The metrics are on the listener of the key ops, once it has an address.")
+	}
+	if ctx, stop, err = s.Auth.HTTP(r, ""); err != nil {
+		return nil, nil, err
+	}
+	p, _ := principal.From(ctx)
+	err = metricsRule.Permit(p)
+	if manager := principal.Default().Tenant; err == nil && p.Tenant != manager {
+		err = apierr.New(codes.PermissionDenied, apierr.Domain, apierr.ReasonRoleRequired, fmt.Sprintf(
+			"The metrics are those of all tenants. They need an operator of the tenant %s, or the listener of the key ops.", manager))
+	}
+	if err != nil {
+		stop()
+	}
+	return ctx, stop, err
+}
+
+// registerOps registers what probes and Prometheus ask for.
+func (s *serving) registerOps(mux *http.ServeMux, metrics http.Handler) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if s.stopping() {
@@ -102,7 +154,7 @@ func (s *serving) registerOps(mux *http.ServeMux) {
 		}
 		answer(w, http.StatusOK, "ready")
 	})
-	mux.Handle("GET /metrics", s.tel.MetricsHandler())
+	mux.Handle("GET /metrics", metrics)
 }
 
 // notReady returns the body of /readyz for an error: its lines that are for clients, or a hint at the log.

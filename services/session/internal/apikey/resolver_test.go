@@ -96,7 +96,7 @@ func TestTheLastUseOfAKeyIsWrittenOnceAMinute(t *testing.T) {
 
 func TestScopesAreThoseOfClients(t *testing.T) {
 	all := apikey.Scopes()
-	for _, s := range []string{"sessions.read", "sessions.write", "tools.read", "keys.write"} {
+	for _, s := range []string{"sessions.read", "sessions.write", "tools.read", "keys.write", "metrics.read"} {
 		if !slices.Contains(all, s) {
 			t.Errorf("%s is not among %v", s, all)
 		}

@@ -13,11 +13,12 @@ import (
 	_ "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1" // its RPCs have scopes
 	_ "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	_ "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// Scopes returns the scopes to which a key can be limited, sorted: those of the RPCs for clients.
+// Scopes returns the scopes to which a key can be limited, sorted: those of the RPCs for clients, and of the metrics.
 var Scopes = sync.OnceValue(func() []string {
-	var all []string
+	all := []string{rpc.MetricsScope}
 	protoregistry.GlobalFiles.RangeFiles(func(f protoreflect.FileDescriptor) bool {
 		for i := range f.Services().Len() {
 			methods := f.Services().Get(i).Methods()
