@@ -29,16 +29,18 @@ type Body struct {
 	// Params has the fields that the path sets, which the body may repeat but not contradict.
 	Params map[string]string
 
-	limit   int64
-	timeout time.Duration
-	control *http.ResponseController
-	err     error
+	announced int64 // what Content-Length says; -1: nothing
+	limit     int64
+	timeout   time.Duration
+	control   *http.ResponseController
+	err       error
 }
 
 // NewBody limits the body of r in bytes and in total time.
 func NewBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration) *Body {
 	return &Body{
 		ReadCloser: http.MaxBytesReader(w, r.Body, limit),
+		announced:  r.ContentLength,
 		limit:      limit, timeout: timeout, control: http.NewResponseController(w),
 	}
 }
@@ -83,6 +85,9 @@ func (b *Body) Buffer(m proto.Message) (Buffered, error) {
 }
 
 func (b *Body) read() ([]byte, error) {
+	if b.announced > b.limit {
+		return nil, problem.BodyTooLarge(b.limit)
+	}
 	// Writers without deadlines, as in tests of handlers alone, ignore it.
 	_ = b.control.SetReadDeadline(time.Now().Add(b.timeout))
 	data, err := io.ReadAll(b.ReadCloser)

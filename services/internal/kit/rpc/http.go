@@ -56,7 +56,7 @@ func (s *serving) serveHTTP() {
 
 func (s *serving) serveHTTPOn(l net.Listener, encrypted bool, h *hostGuard) {
 	srv := &http.Server{
-		Handler: h, BaseContext: func(net.Listener) context.Context { return s.requests },
+		Handler: bodies{h}, BaseContext: func(net.Listener) context.Context { return s.requests },
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
