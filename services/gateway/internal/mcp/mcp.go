@@ -13,7 +13,9 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -174,12 +176,33 @@ func (s *Server) buffered(w http.ResponseWriter, r *http.Request) (*http.Request
 		return nil, err
 	}
 	data, err := codec.NewBody(w, r, s.MaxBody, s.BodyTimeout).Bytes()
+	if err == nil {
+		err = checkBatch(data)
+	}
 	if err != nil {
 		return nil, err
 	}
 	r = r.WithContext(r.Context())
 	r.Body = io.NopCloser(bytes.NewReader(data))
 	return r, nil
+}
+
+// mostBatch is how many messages one body may have. Each needs far more memory than its bytes.
+const mostBatch = 32
+
+// checkBatch judges the number of messages and of JSON values before the SDK reads them.
+func checkBatch(data []byte) error {
+	if err := codec.CheckValues(data); err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		return nil
+	}
+	var batch []json.RawMessage
+	if json.Unmarshal(data, &batch) == nil && len(batch) > mostBatch {
+		return problem.BodyMalformed("", fmt.Sprintf("it is a batch of %d messages; send at most %d", len(batch), mostBatch))
+	}
+	return nil // the SDK reports what is malformed
 }
 
 type scopeValue struct{}
