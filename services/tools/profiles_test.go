@@ -173,6 +173,14 @@ func TestExplainCall(t *testing.T) {
 	if !strings.Contains(r.GetRemedy(), "Another mode") {
 		t.Errorf("the mode plan: %v", r)
 	}
+	deep := strings.Repeat("$(", 2000) + "ls" + strings.Repeat(")", 2000)
+	r = explain(func(q *toolsv1.ExplainCallRequest) {
+		q.Name, q.ArgumentsJson = "profiles/full", `{"command":"`+deep+`"}`
+		q.Filters = []*commonv1.PermissionRules{{Allow: []string{"Bash(ls *)", "Bash(cat *)"}}}
+	})
+	if r.GetDecision() != toolsv1.CallDecisionKind_CALL_DECISION_KIND_DENY || !strings.Contains(r.GetRule(), "it nests more than") {
+		t.Errorf("nested substitutions are %v", r)
+	}
 	if _, err := f.profiles().ExplainCall(t.Context(), &toolsv1.ExplainCallRequest{Name: "profiles/full", Tool: "Bash", ArgumentsJson: "{"}); apierr.Code(err) != codes.InvalidArgument {
 		t.Errorf("faulty arguments: %v", err)
 	}

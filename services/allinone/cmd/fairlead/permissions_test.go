@@ -12,7 +12,8 @@ import (
 
 var explanation = regexp.MustCompile("(?ms)^```\n\\$ (fairlead permissions explain [^\n]*)\n(.*?)^```$")
 
-// TestExamplesOfThePermissionsPage runs what docs/permissions.md explains, with its profile.
+// TestExamplesOfThePermissionsPage runs what docs/permissions.md and docs/command-rules.md explain, with the profile of the
+// former.
 func TestExamplesOfThePermissionsPage(t *testing.T) {
 	needSandbox(t)
 	text := docPages(t)["permissions.md"]
@@ -26,8 +27,8 @@ func TestExamplesOfThePermissionsPage(t *testing.T) {
 	}
 	config := file("fairlead.yaml", yamlBlock.FindStringSubmatch(text)[1])
 	filter := file("no-writes.yaml", "deny: [Write]\n")
-	examples := explanation.FindAllStringSubmatch(text, -1)
-	if len(examples) < 4 {
+	examples := explanation.FindAllStringSubmatch(text+docPages(t)["command-rules.md"], -1)
+	if len(examples) < 5 {
 		t.Fatalf("only %d examples were found", len(examples))
 	}
 	data := dataOf(t)

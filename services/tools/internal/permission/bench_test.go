@@ -72,6 +72,6 @@ func cpu(b *testing.B) int64 {
 
 func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
-		parseScript(fiveParts)
+		parseScript(fiveParts, &meter{})
 	}
 }

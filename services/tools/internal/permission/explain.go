@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"context"
 	"slices"
 	"strings"
 )
@@ -21,29 +22,40 @@ type Explanation struct {
 	Grants []int
 }
 
-// Explain decides on a call and says why.
-func (p *Policy) Explain(q Request) Explanation {
-	e := Explanation{Decision: p.Decide(q)}
-	s, unruled := p.subject(q), false
+// Explain decides on a call and says why. Its work ends with the context.
+func (p *Policy) Explain(ctx context.Context, q Request) (Explanation, error) {
+	return p.explain(q, meterOf(ctx)), ctx.Err()
+}
+
+func (p *Policy) explain(q Request, m *meter) Explanation {
+	s := p.subject(q, m)
+	e := Explanation{Decision: p.decide(s)}
+	unruled := false
 	for l := range p.layers {
 		d := l.judge(s)
 		unruled = unruled || d.Kind == Deny && d.unruled
 		e.Layers = append(e.Layers, d)
 	}
-	for i, g := range p.Grants {
-		if p.Covers(g, q) {
-			e.Grants = append(e.Grants, i)
+	if s.parsed == nil && q.Tool == bash {
+		s = p.whole(q, m)
+	}
+	if len(p.Grants) > 0 {
+		c := p.coverage(s)
+		for i, g := range p.Grants {
+			if c.covers(g) {
+				e.Grants = append(e.Grants, i)
+			}
 		}
 	}
 	switch {
 	case e.Decision.Kind == Allow:
 	case e.Decision.Kind == Ask:
-		e.Rules = p.Suggest(q)
+		e.Rules = p.suggest(s)
 		e.Remedy = "A person may approve the call, and with a scope beyond the call one of the suggested rules."
 	case e.Decision.Planning:
 		e.Remedy = "Another mode: in the mode plan nothing is changed before a person approves the plan."
 	case unruled && e.Decision.unruled:
-		e.Rules = p.allowing(s, q)
+		e.Rules = p.allowing(s)
 		e.Remedy = "Add one of the suggested rules to those that allow."
 		if len(e.Rules) == 0 {
 			e.Remedy = "Add a rule that allows the call, or " + q.Tool + " for every call of the tool."
@@ -55,24 +67,32 @@ func (p *Policy) Explain(q Request) Explanation {
 }
 
 // allowing returns the rules that would let a call run which no rule allows.
-func (p *Policy) allowing(s *subject, q Request) []string {
-	candidates := p.candidates(s, q)
-	if !slices.Contains(candidates, q.Tool) && s.parsed != nil {
-		for _, c := range s.parsed.commands {
-			candidates = append(candidates, "Bash("+exactly(strings.TrimSpace(c.words))+")")
+func (p *Policy) allowing(s *subject) []string {
+	tried := candidates(s)
+	if s.Tool == bash {
+		for i := range s.parsed.commands {
+			text := "Bash(" + exactly(strings.TrimSpace(s.parsed.commands[i].words)) + ")"
+			if len(tried) == maxTried {
+				break
+			}
+			if !slices.Contains(tried, text) {
+				tried = append(tried, text)
+			}
 		}
 	}
 	var rules []string
-	for _, text := range candidates {
+	for _, text := range tried {
 		r, err := parseRule(text)
-		if err != nil || slices.Contains(rules, text) {
+		if err != nil || s.meter.spent() {
 			continue
 		}
 		with := Policy{Profile: p.Profile.plus(r), Mode: p.Mode}
 		for _, f := range p.Filters {
 			with.Filters = append(with.Filters, f.plus(r))
 		}
-		if with.Decide(q).Kind != Deny {
+		fresh := *s
+		fresh.free = nil
+		if with.decide(&fresh).Kind != Deny {
 			rules = append(rules, text)
 		}
 	}

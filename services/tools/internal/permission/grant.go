@@ -31,20 +31,42 @@ func Tool(text string) string {
 // allowed, if the rules ask about it and deny nothing. For a command the rule covers the
 // parts that are asked about.
 func (p *Policy) Covers(g Grant, q Request) bool {
-	with := *p
-	with.Mode, with.Grants = Default, []Grant{g}
-	_, covered := with.granted(with.subject(q))
-	return covered && with.Decide(q).Kind == Allow
+	return p.coverage(p.whole(q, &meter{})).covers(g)
+}
+
+// whole returns the subject of a request with its command parsed, for rules that the policy does not have.
+func (p *Policy) whole(q Request, m *meter) *subject { return newSubject(q, true, p.Mode, m) }
+
+// coverage tells which grants cover a call.
+type coverage struct {
+	p     *Policy
+	s     *subject // in the mode default
+	ruled bool     // the rules allow the call, or ask about it
+}
+
+// coverage judges a call once, for all grants.
+func (p *Policy) coverage(s *subject) coverage {
+	plain := *s
+	plain.mode = Default
+	return coverage{p, &plain, p.judge(&plain).Kind != Deny}
+}
+
+func (c coverage) covers(g Grant) bool {
+	if !c.ruled || c.s.meter.spent() {
+		return false
+	}
+	_, covered := c.p.granted(c.s, []Grant{g})
+	return covered
 }
 
 // granted returns the grants that answer the question about a call.
-func (p *Policy) granted(s *subject) (string, bool) {
+func (p *Policy) granted(s *subject, grants []Grant) (string, bool) {
 	if s.Tool != bash || s.parsed == nil {
-		return p.grantedWhole(s)
+		return grantedWhole(s, grants)
 	}
 	whole := strings.TrimSpace(s.Command)
-	for i := range p.Grants {
-		if g := &p.Grants[i]; g.rule.tool == bash {
+	for i := range grants {
+		if g := &grants[i]; g.rule.tool == bash {
 			if g.rule.command == nil {
 				return g.said + ": " + g.rule.text, true
 			}
@@ -56,11 +78,16 @@ func (p *Policy) granted(s *subject) (string, bool) {
 	if s.parsed.complex != "" {
 		return "", false
 	}
+	if s.free == nil {
+		s.free = make([]bool, len(s.parsed.commands))
+		for i := range s.parsed.commands {
+			s.free[i] = p.free(&s.parsed.commands[i], s)
+		}
+	}
 	var used *Grant
 	for i := range s.parsed.commands {
-		c := &s.parsed.commands[i]
-		g := p.grantFor(c)
-		if g == nil && !p.free(c, s) {
+		g := grantFor(&s.parsed.commands[i], grants, s.meter)
+		if g == nil && !s.free[i] {
 			return "", false
 		}
 		if used == nil {
@@ -74,15 +101,15 @@ func (p *Policy) granted(s *subject) (string, bool) {
 }
 
 // grantedWhole is granted for a call that is not taken apart.
-func (p *Policy) grantedWhole(s *subject) (string, bool) {
+func grantedWhole(s *subject, grants []Grant) (string, bool) {
 	var rules []rule
-	for _, g := range p.Grants {
+	for _, g := range grants {
 		if g.rule.covers(s.Tool) {
 			rules = append(rules, g.rule)
 		}
 	}
 	text, ok := s.allowedWhole(rules)
-	for _, g := range p.Grants {
+	for _, g := range grants {
 		if g.rule.text == text {
 			text = g.said + ": " + text
 			break
@@ -92,10 +119,10 @@ func (p *Policy) grantedWhole(s *subject) (string, bool) {
 }
 
 // grantFor returns the grant that allows one command of a script; nil without one.
-func (p *Policy) grantFor(c *command) *Grant {
-	for i := range p.Grants {
+func grantFor(c *command, grants []Grant, m *meter) *Grant {
+	for i := range grants {
 		// Only Bash has rules on commands.
-		if g := &p.Grants[i]; g.rule.command != nil && c.allows(g.rule.command) {
+		if g := &grants[i]; g.rule.command != nil && c.allows(g.rule.command, m) {
 			return g
 		}
 	}
@@ -106,14 +133,14 @@ func (p *Policy) grantFor(c *command) *Grant {
 func (p *Policy) free(c *command, s *subject) bool {
 	for l := range p.layers {
 		for i := range l.ask {
-			if r := &l.ask[i]; (r.command == nil || c.matches(r)) && r.limits(s.Tool) {
+			if r := &l.ask[i]; !s.meter.spend(1) || r.limits(s.Tool) && (r.command == nil || c.matches(r, s.meter) || c.mayMatch(r, s.meter)) {
 				return false
 			}
 		}
 		if l.filter && !l.allows {
 			continue
 		}
-		if _, ok := c.allowedBy(l.allow); !ok && !named(l.whole, s.Tool) {
+		if _, ok := c.allowedBy(l.allow, s.meter); !ok && !named(l.whole, s.Tool) {
 			return false
 		}
 	}

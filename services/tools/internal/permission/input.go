@@ -1,7 +1,9 @@
 package permission
 
 import (
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -14,29 +16,55 @@ var speakers = map[string]bool{
 }
 
 // maxSpoken bounds the words that may begin the command of a speaker.
-const maxSpoken = 8
+const maxSpoken = 64
 
-// spoken returns the forms of the commands that a speaker may have run. They are only for
-// restricting rules.
-func spoken(words []word, depth int) (forms []string) {
+// speak adds the forms of the commands that a speaker may have run. They are only for restricting rules.
+func (s *script) speak(c *command, words []word, depth int) {
 	if !words[0].known || !speakers[path.Base(words[0].text)] || depth == maxInner {
-		return nil
+		return
 	}
-	for i := 1; i < len(words) && i <= maxSpoken; i++ {
+	for i := 1; i < len(words); i++ {
 		if strings.HasPrefix(words[i].text, "-") {
 			continue
 		}
+		if !s.spend(8 * wordSteps * (len(words) - i)) {
+			return
+		}
+		if i > maxSpoken {
+			s.hide("the program that %s runs is unknown", words[0].text)
+			return
+		}
+		shell := shells[path.Base(words[i].text)]
 		rest := make([]string, len(words)-i)
 		for j, w := range words[i:] {
-			rest[j] = w.text
+			if rest[j] = w.text; !w.known && !shell {
+				rest[j] = strings.TrimSuffix(strings.TrimPrefix(w.text, `"`), `"`) // the quotes are not those of the other shell
+			}
 		}
-		inner := &script{}
-		inner.parse(strings.Join(rest, " "), depth+1)
-		for _, c := range inner.commands {
-			forms = append(append(forms, c.raw, c.words), c.variants...)
+		text := strings.Join(rest, " ")
+		if key := fmt.Sprint(depth, text); s.spoken[key] {
+			continue
+		} else if s.spoken == nil {
+			s.spoken = map[string]bool{key: true}
+		} else {
+			s.spoken[key] = true
+		}
+		inner := &script{meter: s.meter, nested: s.nested, within: true, spoken: s.spoken}
+		inner.parse(text, depth+1)
+		switch {
+		case !s.spend(0):
+			return
+		case shell && inner.opaque == computedScript:
+			s.hide(computedScript)
+		}
+		for _, found := range inner.commands {
+			if !s.spend(wordSteps * (2 + len(found.variants) + len(found.doubts))) {
+				return
+			}
+			c.variants = append(append(append(c.variants, found.raw), found.words), found.variants...)
+			c.doubts = append(c.doubts, found.doubts...)
 		}
 	}
-	return forms
 }
 
 // feed finds the script that a shell reads from its standard input: a here-document, whose
@@ -119,9 +147,29 @@ func wordsOf(n *syntax.CallExpr, text string) []word {
 		if !ok {
 			value = source(w, text)
 		}
-		words[i] = word{value, ok}
+		words[i] = word{text: value, known: ok}
 	}
 	return words
+}
+
+// expand returns the words of a simple command with the shapes of those that are not literal, and with those that braces
+// stand for.
+func expand(n *syntax.CallExpr, words []word, text string) []word {
+	if !slices.ContainsFunc(words, func(w word) bool { return !w.known }) {
+		return words
+	}
+	all := make([]word, 0, len(words))
+	for i, w := range words {
+		if w.known {
+			all = append(all, w)
+		} else {
+			all = append(all, expanded(n.Args[i], text)...)
+		}
+	}
+	if len(all) == 0 {
+		return words
+	}
+	return all
 }
 
 // deceives says why a built-in command may change which program a name stands for, or run

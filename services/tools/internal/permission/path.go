@@ -2,7 +2,9 @@ package permission
 
 import (
 	"errors"
+	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -24,7 +26,16 @@ const (
 // matches paths that contain its brackets, braces and backslashes literally: `[id]`
 // is a directory of that name as well as `i` and `d`. Letters match in every Unicode
 // form.
-type pathPattern struct{ globs []string }
+type pathPattern struct {
+	globs []string
+	// forms are the globs with their letters in one Unicode form, where that is another one.
+	forms []string
+	// cost is the number of steps for each byte of a path.
+	cost int
+}
+
+// maxGlobs bounds the globs that the braces of a path pattern stand for, since each of them is tried.
+const maxGlobs = 256
 
 func newPathPattern(spec string) (*pathPattern, error) {
 	anchored := strings.Contains(strings.TrimSuffix(spec, "/"), "/")
@@ -41,27 +52,69 @@ func newPathPattern(spec string) (*pathPattern, error) {
 	if !doublestar.ValidatePattern(rel) {
 		return nil, errors.New("the path pattern is not valid")
 	}
-	p := &pathPattern{}
+	many := globs(rel)
+	if many > maxGlobs {
+		return nil, fmt.Errorf("its braces stand for more than %d paths; write several rules", maxGlobs)
+	}
+	p := &pathPattern{cost: len(rel) * many}
 	for _, glob := range []string{rel, literally.Replace(rel)} {
 		if len(p.globs) == 0 || glob != rel {
 			p.globs = append(p.globs, glob, strings.TrimSuffix(glob, "/**")+"/**")
 		}
 	}
+	for _, g := range p.globs {
+		if form := norm.NFC.String(g); form != g {
+			p.forms = append(p.forms, form)
+		}
+	}
 	return p, nil
 }
+
+// globs returns for how many globs without braces a valid glob stands, up to maxGlobs+1.
+func globs(glob string) int {
+	type level struct{ sum, product int } // of the alternatives before, and of the parts of this one
+	all := []level{{product: 1}}
+	for i := 0; i < len(glob); i++ {
+		top := &all[len(all)-1]
+		switch glob[i] {
+		case '\\':
+			i++
+		case '[':
+			for i++; i < len(glob) && glob[i] != ']'; i++ {
+				if glob[i] == '\\' {
+					i++
+				}
+			}
+		case '{':
+			all = append(all, level{product: 1})
+		case ',':
+			if len(all) > 1 {
+				*top = level{min(top.sum+top.product, maxGlobs+1), 1}
+			}
+		case '}':
+			if len(all) > 1 {
+				all = all[:len(all)-1]
+				all[len(all)-1].product = min(all[len(all)-1].product*(top.sum+top.product), maxGlobs+1)
+			}
+		}
+	}
+	return all[0].product
+}
+
+// steps bounds the steps of a match.
+func (p *pathPattern) steps(path string) int { return 1 + p.cost*(1+len(path)) }
 
 // literally quotes brackets, braces and backslashes.
 var literally = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`)
 
 // match reports whether the pattern covers a path that workspacePath returned.
 func (p *pathPattern) match(rel string) bool {
-	form := norm.NFC.String(rel)
-	for _, g := range p.globs {
-		if doublestar.MatchUnvalidated(g, rel) || doublestar.MatchUnvalidated(norm.NFC.String(g), form) {
-			return true
-		}
+	if slices.ContainsFunc(p.globs, func(g string) bool { return doublestar.MatchUnvalidated(g, rel) }) {
+		return true
 	}
-	return false
+	form := norm.NFC.String(rel)
+	return (len(p.forms) > 0 || form != rel) &&
+		slices.ContainsFunc(slices.Concat(p.globs, p.forms), func(g string) bool { return doublestar.MatchUnvalidated(g, form) })
 }
 
 // workspacePath makes a path relative to the workspace, like the sandbox; a path

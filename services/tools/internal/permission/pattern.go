@@ -9,8 +9,25 @@ type pattern struct {
 	parts []string
 	// open also matches a text that goes on with a space behind the pattern.
 	open bool
+	// symbols are the bytes of a pattern of commands, and star for each wildcard.
+	symbols []int16
 	// first is the first word of every text that matches; empty if that is not known.
 	first string
+}
+
+// star is the symbol of a wildcard.
+const star = -1
+
+// spread sets the symbols.
+func (p *pattern) spread() {
+	for i, part := range p.parts {
+		if i > 0 {
+			p.symbols = append(p.symbols, star)
+		}
+		for j := range len(part) {
+			p.symbols = append(p.symbols, int16(part[j]))
+		}
+	}
 }
 
 // firstWord returns what comes before the first space of a text.
@@ -74,4 +91,12 @@ func (p *pattern) match(s string) bool {
 		s = s[i+len(part):]
 	}
 	return strings.HasSuffix(s, last) || p.open && strings.Contains(s, last+" ")
+}
+
+// matchSteps is how many steps the match of a short text counts for.
+const matchSteps = 8
+
+// matchCounted is match, and counts its steps. It matches once there are too many of them.
+func (p *pattern) matchCounted(s string, m *meter) bool {
+	return !m.spend(matchSteps+len(s)/4) || p.match(s)
 }

@@ -24,7 +24,11 @@
 //
 // A deny or ask rule that cannot be checked, because a command cannot be parsed or computes the name of the
 // program it runs, counts as a match; an allow rule that cannot be checked does not. An interrupt rule that
-// cannot be checked denies the call, and the turn goes on.
+// cannot be checked denies the call, and the turn goes on. A word that is not literal may be any word of a rule
+// that restricts, and options before a subcommand do not hide it.
+//
+// The work of a decision is linear in the lengths of the call and of the rules, and bounded: a rule that the
+// bound leaves unchecked cannot be checked.
 package permission
 
 import "fmt"
@@ -125,20 +129,26 @@ func (p *Policy) layers(yield func(*Profile) bool) {
 }
 
 // Decide decides whether a call may run.
-func (p *Policy) Decide(q Request) Decision {
-	s := p.subject(q)
+func (p *Policy) Decide(q Request) Decision { return p.decide(p.subject(q, &meter{})) }
+
+func (p *Policy) decide(s *subject) Decision {
+	d := p.Mode.change(p.judge(s), s)
+	if d.Kind != Ask {
+		return d
+	}
+	if text, ok := p.granted(s, p.Grants); ok {
+		return Decision{Kind: Allow, Rule: "allowed by " + text}
+	}
+	return d
+}
+
+// judge returns the strictest decision of the profile and the filters.
+func (p *Policy) judge(s *subject) Decision {
 	d := p.Profile.judge(s)
 	for _, f := range p.Filters {
 		if other := f.judge(s); other.strictness() < d.strictness() {
 			d = other
 		}
-	}
-	d = p.Mode.change(d, s)
-	if d.Kind != Ask {
-		return d
-	}
-	if text, ok := p.granted(s); ok {
-		return Decision{Kind: Allow, Rule: "allowed by " + text}
 	}
 	return d
 }
@@ -182,7 +192,7 @@ func (p *Policy) Hides(tool string) bool {
 // result: those that a rule denies, and those that need an approval that the request
 // itself does not need.
 func (p *Policy) Withheld(q Request) []string {
-	s := p.subject(q)
+	s := p.subject(q, &meter{})
 	var globs []string
 	for l := range p.layers {
 		for _, rules := range [][]rule{l.interrupt, l.deny} {
@@ -203,7 +213,7 @@ func (p *Policy) Withheld(q Request) []string {
 }
 
 // subject prepares a request for the rules of all layers.
-func (p *Policy) subject(q Request) *subject {
+func (p *Policy) subject(q Request, m *meter) *subject {
 	looks := q.Tool == bash && p.Mode == Plan
 	for l := range p.layers {
 		looks = looks || l.commands
@@ -211,7 +221,7 @@ func (p *Policy) subject(q Request) *subject {
 	for _, g := range p.Grants {
 		looks = looks || g.rule.command != nil
 	}
-	return newSubject(q, looks, p.Mode)
+	return newSubject(q, looks, p.Mode, m)
 }
 
 // Of returns a policy of one profile.

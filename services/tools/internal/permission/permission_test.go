@@ -222,7 +222,7 @@ func TestSearchesLeaveOutWhatRulesWithhold(t *testing.T) {
 		"a/.env": {true, true, true}, "logs/x": {true, true, false}, "private/x": {true, false, true}, "src/x": {}, "x": {},
 	} {
 		for q, want := range map[Request]bool{{Tool: "Grep", Path: "."}: want.grep, {Tool: "Grep", Path: "private"}: want.asked, {Tool: "Read", Path: "src"}: want.read} {
-			if got := (&pathPattern{p.Withheld(q)}).match(path); got != want {
+			if got := (&pathPattern{globs: p.Withheld(q)}).match(path); got != want {
 				t.Errorf("%s on %s withholds %s: %v, want %v", q.Tool, q.Path, path, got, want)
 			}
 		}

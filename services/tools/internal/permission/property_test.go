@@ -28,7 +28,7 @@ var (
 		"Write", "Write(./a)", "Grep", "Grep(./src)", "Task", "Task(finder)", "Task(f*)", "Skill", "Skill(tables)", "TodoWrite", "ExitPlanMode", "mcp__*", "mcp__a", "mcp__a__*", "mcp__a__b", "mcp__b__c", "*",
 	}
 	someTools    = []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "LS", "Task", "Skill", "TodoWrite", "ExitPlanMode", "mcp__a__b", "mcp__b__c", "Other"}
-	someCommands = []string{"git push", "git log | ls", "ls -l; git status", "rm x", "git log; rm x", "$X y", "cat a", "cat a > b", "bash -c 'git push'", "if", "for f in a; do ls $f; done", "git log && ls"}
+	someCommands = []string{"git push", "git log | ls", "ls -l; git status", "rm x", "git log; rm x", "$X y", "cat a", "cat a > b", "bash -c 'git push'", "if", "for f in a; do ls $f; done", "git log && ls", "git $X", "git -C . push", "git {push,x}; ls *"}
 	someNames    = []string{"finder", "fixer", "tables", "f*", "helper", ""}
 	somePaths    = []string{"", "a", "src", "src/x", "src/.env", "secret/k", "/etc/passwd", "../x", "b"}
 )
@@ -197,6 +197,40 @@ func TestPatternsCoverWhatTheyAreMadeOf(t *testing.T) {
 		return err == nil && p.match(a+" "+b) && p.match(a+" "+b+" "+c) && !p.match(a+" "+b+c) && !p.match(a)
 	}, &quick.Config{Values: words}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAWordThatIsHiddenMatchesAsItDid hides words of random commands behind an expansion: each pattern that matched the
+// command still may.
+func TestAWordThatIsHiddenMatchesAsItDid(t *testing.T) {
+	matched := 0
+	holds(t, func(r *rand.Rand, _ world) string {
+		some := []string{"git", "push", "-C", "x", "--force", "pu", "''"}
+		var spec, command, hidden []string
+		for i := range 1 + r.IntN(5) {
+			word := pick(r, some[:6])
+			command = append(command, word)
+			if hidden = append(hidden, word); i > 0 && r.IntN(2) == 0 {
+				hidden[i] = pick(r, []string{"$X", `"$X"`, "?" + word[1:], "*", word[:1] + "$X", "$(x)", "[" + word[:1] + "x]" + word[1:], "{" + word + ",}"})
+			}
+			if r.IntN(4) == 0 {
+				word = pick(r, []string{"*", word[:1] + "*", pick(r, some)})
+			}
+			spec = append(spec, word)
+		}
+		rule, err := parseRule("Bash(" + strings.Join(spec, " ") + pick(r, []string{"", " *"}) + ")")
+		if err != nil || rule.command == nil || !rule.command.match(strings.Join(command, " ")) {
+			return ""
+		}
+		matched++
+		s := parseScript(strings.Join(hidden, " "), &meter{})
+		if !s.anyMatches(&rule) && s.mayMatch(&rule) == nil {
+			return fmt.Sprintf("%s matches %q, and not %q", rule.text, command, hidden)
+		}
+		return ""
+	})
+	if matched < 100 {
+		t.Errorf("only %d commands matched", matched)
 	}
 }
 

@@ -103,6 +103,7 @@ func commandPattern(spec string) (*pattern, error) {
 	p := newPattern(spec)
 	p.open = open
 	p.begin()
+	p.spread()
 	return &p, nil
 }
 

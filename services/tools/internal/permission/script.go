@@ -2,7 +2,6 @@ package permission
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -22,57 +21,71 @@ type script struct {
 	// commands are all simple commands, wherever they are in the script.
 	commands []command
 	// firsts are the first words of all forms of the commands.
-	firsts []string
+	firsts wordSet
 	// complex says why rules for single commands cannot allow the script.
 	complex string
 	// opaque says why the programs of the script cannot be determined.
 	opaque string
+	meter  *meter
+	nested int // how deep the node that is visited lies in expansions
+	// within says that the script is what a command may have run by another program, and spoken are the scripts that
+	// were looked into for that command.
+	within bool
+	spoken map[string]bool
 }
 
-// command is one simple command.
-type command struct {
-	raw      string   // as it is written
-	words    string   // without quotes that have no effect
-	dynamic  bool     // the name of the program is computed
-	variants []string // further forms, for rules that restrict
-	first    string   // the first word as it is written
-	firsts   []string // those of other forms
+// maxNesting bounds the expansions around a command, and maxBrackets the open brackets before a character: a parser needs
+// a stack for each of them, and each text is part of those around it.
+const (
+	maxNesting  = 32
+	maxBrackets = 512
+)
+
+// wordSet is a set of words, in a list while there are few.
+type wordSet struct {
+	some []string
+	all  map[string]bool
 }
 
-// begin sets the first words.
-func (c *command) begin() {
-	c.first = firstWord(c.raw)
-	for i := -1; i < len(c.variants); i++ {
-		form := c.words
-		if i >= 0 {
-			form = c.variants[i]
-		}
-		if word := firstWord(form); word != c.first && !slices.Contains(c.firsts, word) {
-			c.firsts = append(c.firsts, word)
+func (w *wordSet) add(word string) {
+	switch {
+	case w.has(word):
+	case w.all != nil:
+		w.all[word] = true
+	case len(w.some) < expected:
+		w.some = append(w.some, word)
+	default:
+		w.all = map[string]bool{word: true}
+		for _, s := range w.some {
+			w.all[s] = true
 		}
 	}
 }
 
-// begins adds the first word of a form of a command.
-func (s *script) begins(word string) {
-	if !slices.Contains(s.firsts, word) {
-		s.firsts = append(s.firsts, word)
+func (w *wordSet) has(word string) bool {
+	if w.all != nil {
+		return w.all[word]
 	}
-}
-
-// may reports whether a pattern may match a form of the command.
-func (c *command) may(p *pattern) bool {
-	return p.first == "" || p.first == c.first || len(c.firsts) > 0 && slices.Contains(c.firsts, p.first)
+	return slices.Contains(w.some, word)
 }
 
 // expected is the number of simple commands that a script has room for at first.
 const expected = 8
 
 // parseScript parses a command.
-func parseScript(text string) *script {
-	s := &script{commands: make([]command, 0, expected), firsts: make([]string, 0, expected)}
+func parseScript(text string, m *meter) *script {
+	s := &script{commands: make([]command, 0, expected), firsts: wordSet{some: make([]string, 0, expected)}, meter: m}
 	s.parse(text, 0)
 	return s
+}
+
+// spend counts steps. Once there are too many of them, nothing about the script is certain.
+func (s *script) spend(steps int) bool {
+	if s.meter.spend(steps) {
+		return true
+	}
+	s.hide(tooMuch)
+	return false
 }
 
 func (s *script) hide(format string, args ...any) {
@@ -107,6 +120,13 @@ func (s *script) parse(text string, depth int) {
 		s.hide("it contains a carriage return")
 		return
 	}
+	if !s.spend(parseSteps * len(text)) {
+		return
+	}
+	if brackets(text) > maxBrackets {
+		s.hide("it nests more than %d brackets", maxBrackets)
+		return
+	}
 	parser := parsers.Get().(*syntax.Parser)
 	file, err := parser.Parse(strings.NewReader(text), "")
 	parsers.Put(parser)
@@ -114,11 +134,56 @@ func (s *script) parse(text string, depth int) {
 		s.hide("it cannot be parsed as a Bash script")
 		return
 	}
+	var around []bool // for each node around: whether it is an expansion
 	syntax.Walk(file, func(n syntax.Node) bool {
+		if n == nil {
+			if around[len(around)-1] {
+				s.nested--
+			}
+			around = around[:len(around)-1]
+			return true
+		}
+		if s.meter.spent() {
+			return false
+		}
+		expands := expansion(n)
+		if expands && s.nested == maxNesting {
+			s.hide("it nests more than %d expansions", maxNesting)
+			return false
+		}
+		if expands {
+			s.nested++
+		}
+		around = append(around, expands)
 		s.distrust(n, text)
 		s.visit(n, text, depth)
 		return true
 	})
+}
+
+// expansion reports whether a node is an expansion, whose text is part of a command's.
+func expansion(n syntax.Node) bool {
+	switch n.(type) {
+	case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ParamExp, *syntax.ArithmExp:
+		return true
+	default:
+		return false
+	}
+}
+
+// brackets returns the most brackets that are open at a time, as far as that is known without a parse.
+func brackets(text string) int {
+	open, most := 0, 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(', '{':
+			open++
+			most = max(most, open)
+		case ')', '}':
+			open = max(0, open-1)
+		}
+	}
+	return most
 }
 
 // distrust finds constructs that the parser reads differently from bash, so that a
@@ -221,99 +286,6 @@ func plain(p *syntax.ParamExp) bool {
 	default:
 		return false
 	}
-}
-
-func (s *script) add(n *syntax.CallExpr, text string, depth int) {
-	words := wordsOf(n, text)
-	c := command{raw: source(n, text), dynamic: !words[0].known}
-	if c.dynamic {
-		s.hide("the name of the program that it runs is computed")
-	}
-	plain := c.raw
-	if !written(c.raw, words) {
-		plain = joined(words)
-	}
-	if c.words = plain; len(n.Assigns) > 0 {
-		// A variable set for one command may change which program runs.
-		c.words = c.raw
-	}
-	if why := meddles(words); why != "" {
-		s.complicate("%s", why)
-	}
-	if why := deceives(words); why != "" {
-		s.hide("%s", why)
-	}
-	unwrapped, inner := s.unwrap(words, 0)
-	unwrapped = append(unwrapped, words)
-	c.variants = variants(unwrapped, plain, c.words)
-	for _, w := range unwrapped {
-		c.variants = append(c.variants, spoken(w, depth)...)
-	}
-	c.begin()
-	s.commands = append(s.commands, c)
-	s.begins(c.first)
-	for _, word := range c.firsts {
-		s.begins(word)
-	}
-	for _, script := range inner {
-		if depth == maxInner {
-			s.hide("it nests scripts too deeply")
-			return
-		}
-		s.parse(script, depth+1)
-	}
-}
-
-// variants returns the forms of a command that a restricting rule is tried on:
-// unchanged, without wrappers, and each with the program's base name.
-func variants(commands [][]word, words, as string) []string {
-	var forms []string
-	for i, w := range commands {
-		line := words // of the last one, which is the command as it is
-		if i < len(commands)-1 {
-			line = joined(w)
-		}
-		if i < len(commands)-1 || line != as {
-			forms = append(forms, line)
-		}
-		if name := path.Base(w[0].text); name != w[0].text {
-			forms = append(forms, joined(append([]word{{name, true}}, w[1:]...)))
-		}
-	}
-	return forms
-}
-
-// allowedBy returns the rule that allows a command.
-func (c *command) allowedBy(rules []rule) (string, bool) {
-	for i := range rules {
-		if p := rules[i].command; p != nil && c.allows(p) {
-			return rules[i].text, true
-		}
-	}
-	return "", false
-}
-
-// allows reports whether a rule with a pattern allows a command.
-func (c *command) allows(p *pattern) bool {
-	return c.may(p) && !c.dynamic && (p.match(c.words) || p.match(c.raw))
-}
-
-// anyMatches reports whether a restricting rule matches any command.
-func (s *script) anyMatches(r *rule) bool {
-	if r.command.first != "" && !slices.Contains(s.firsts, r.command.first) {
-		return false
-	}
-	for i := range s.commands {
-		if s.commands[i].matches(r) {
-			return true
-		}
-	}
-	return false
-}
-
-// matches reports whether a restricting rule matches a command in one of its forms.
-func (c *command) matches(r *rule) bool {
-	return c.may(r.command) && (r.command.match(c.raw) || r.command.match(c.words) || slices.ContainsFunc(c.variants, r.command.match))
 }
 
 // source returns the text of a node.

@@ -15,14 +15,16 @@ type subject struct {
 	inside bool   // whether both are inside, as far as is known
 	doubt  string // why that is unknown or false
 	parsed *script
+	meter  *meter
+	free   []bool // by command, whether all rules allow it without a question; nil until that is known
 }
 
 // newSubject prepares a request. It parses the command only if a rule needs that.
-func newSubject(q Request, looks bool, m Mode) *subject {
-	s := &subject{Request: q, mode: m}
+func newSubject(q Request, looks bool, mode Mode, m *meter) *subject {
+	s := &subject{Request: q, mode: mode, meter: m}
 	switch {
 	case q.Tool == bash && looks:
-		s.parsed = parseScript(q.Command)
+		s.parsed = parseScript(q.Command, m)
 	case pathTools[q.Tool] != nil:
 		s.place()
 	}
@@ -31,6 +33,10 @@ func newSubject(q Request, looks bool, m Mode) *subject {
 
 // place sets the path and its target.
 func (s *subject) place() {
+	if !s.meter.spend(len(s.Path) + len(s.Leads)) {
+		s.doubt = tooMuch
+		return
+	}
 	if s.path, s.inside = workspacePath(s.Path); !s.inside {
 		s.doubt = "the path leads outside the workspace"
 		return
@@ -46,7 +52,24 @@ func (s *subject) place() {
 
 // covers reports whether a rule on paths matches the path or its target.
 func (s *subject) covers(r *rule) bool {
-	return r.paths.match(s.path) || r.paths.match(s.leads)
+	return s.onPath(r, s.path) || s.leads != s.path && s.onPath(r, s.leads)
+}
+
+// onPath reports whether a rule on paths matches one path. Once there are too many steps, the place of the path is in doubt.
+func (s *subject) onPath(r *rule, path string) bool {
+	if !s.meter.spend(r.paths.steps(path)) {
+		s.inside, s.doubt = false, tooMuch
+		return false
+	}
+	return r.paths.match(path)
+}
+
+// onName reports whether a rule on names matches the request's. Once there are too many steps, it is not known.
+func (s *subject) onName(r *rule) bool {
+	if s.Name != "" && !s.meter.spend(matchSteps+len(s.Name)/4) {
+		s.Name = ""
+	}
+	return s.Name != "" && r.named.match(s.Name)
 }
 
 // restricts reports whether a deny or ask rule matches; in doubt it does.
@@ -55,11 +78,12 @@ func (s *subject) restricts(r *rule) bool {
 	case !r.limits(s.Tool):
 		return false
 	case r.command != nil:
-		return s.parsed.opaque != "" || s.parsed.anyMatches(r)
+		// The last one is set by too many steps.
+		return s.parsed.opaque != "" || s.parsed.may(r) && (s.parsed.anyMatches(r) || s.parsed.mayMatch(r) != nil) || s.parsed.opaque != ""
 	case r.paths != nil:
-		return !s.inside || s.covers(r)
+		return !s.inside || s.covers(r) || !s.inside
 	case r.named != nil:
-		return s.Name == "" || r.named.match(s.Name)
+		return s.onName(r) || s.Name == ""
 	default:
 		return true
 	}
@@ -82,13 +106,13 @@ func (s *subject) sure(r *rule) bool {
 // reason explains why a rule matches although the text as written does not.
 func (s *subject) reason(r *rule) string {
 	switch {
-	case r.command != nil && s.parsed.opaque != "" && !s.parsed.anyMatches(r):
-		return " (cannot be ruled out: " + s.parsed.opaque + ")"
+	case r.command != nil:
+		return s.parsed.reason(r)
 	case r.paths != nil && !s.inside:
 		return " (cannot be ruled out: " + s.doubt + ")"
 	case r.named != nil && s.Name == "":
 		return " (cannot be ruled out: the call names nothing)"
-	case r.paths != nil && !r.paths.match(s.path):
+	case r.paths != nil && !s.onPath(r, s.path):
 		return fmt.Sprintf(" (the path leads to %q)", clip(s.leads))
 	case r.showsTo(s.Tool):
 		return fmt.Sprintf(" (%s shows lines of the file)", s.Tool)
@@ -108,7 +132,7 @@ func (s *subject) allowed(rules []rule) (string, bool) {
 	}
 	var used []string
 	for i := range s.parsed.commands {
-		text, ok := s.parsed.commands[i].allowedBy(rules)
+		text, ok := s.parsed.commands[i].allowedBy(rules, s.meter)
 		if !ok {
 			return "", false
 		}
@@ -144,16 +168,16 @@ func (s *subject) allowedPath(rules []rule) (string, bool) {
 		switch {
 		case r.command != nil || !r.covers(s.Tool):
 		case r.named != nil:
-			if s.Name != "" && r.named.match(s.Name) {
+			if s.onName(r) {
 				return r.text, true
 			}
 		case r.paths == nil:
 			return r.text, true
 		case s.inside:
-			if written == "" && r.paths.match(s.path) {
+			if written == "" && s.onPath(r, s.path) {
 				written = r.text
 			}
-			if leads == "" && r.paths.match(s.leads) {
+			if leads == "" && s.onPath(r, s.leads) {
 				leads = r.text
 			}
 		}
@@ -176,7 +200,7 @@ func (s *subject) missing(rules []rule) string {
 		return "this command: " + s.parsed.complex + ", which only a rule for every command (Bash) allows"
 	case byCommand:
 		for _, c := range s.parsed.commands {
-			if _, ok := c.allowedBy(rules); !ok {
+			if _, ok := c.allowedBy(rules, s.meter); !ok {
 				return fmt.Sprintf("the command %q", clip(c.raw))
 			}
 		}

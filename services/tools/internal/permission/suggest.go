@@ -9,32 +9,40 @@ import (
 // maxSuggestions bounds the rules that are suggested for one call.
 const maxSuggestions = 6
 
+// maxTried bounds the rules that are tried for the suggestions.
+const maxTried = 32
+
 // Suggest returns rules that cover a call about which a person is asked, the narrowest
 // first. There may be none: a rule cannot name every call.
-func (p *Policy) Suggest(q Request) []string {
+func (p *Policy) Suggest(q Request) []string { return p.suggest(p.whole(q, &meter{})) }
+
+func (p *Policy) suggest(s *subject) []string {
 	var rules []string
-	for _, text := range p.candidates(p.subject(q), q) {
-		if len(rules) == maxSuggestions || slices.Contains(rules, text) {
-			continue
+	c := p.coverage(s)
+	for _, text := range candidates(s) {
+		if len(rules) == maxSuggestions {
+			break
 		}
-		if g, err := NewGrant(q.Tool, text, ""); err == nil && p.Covers(g, q) {
+		if g, err := NewGrant(s.Tool, text, ""); err == nil && c.covers(g) {
 			rules = append(rules, text)
 		}
 	}
 	return rules
 }
 
-func (p *Policy) candidates(s *subject, q Request) []string {
+// candidates returns up to maxTried rules, none of them twice. A command is parsed.
+func candidates(s *subject) []string {
+	q := s.Request
 	switch {
 	case q.Tool == bash:
 		rules := []string{"Bash(" + exactly(strings.TrimSpace(q.Command)) + ")"}
-		parsed := s.parsed
-		if parsed == nil {
-			parsed = parseScript(q.Command)
-		}
-		for _, c := range parsed.commands {
-			if head := c.head(); head != "" {
-				rules = append(rules, "Bash("+head+" *)")
+		for i := range s.parsed.commands {
+			head := s.parsed.commands[i].head()
+			if text := "Bash(" + head + " *)"; head != "" && !slices.Contains(rules, text) {
+				rules = append(rules, text)
+			}
+			if len(rules) == maxTried {
+				break
 			}
 		}
 		return rules
@@ -70,8 +78,8 @@ var subcommands = map[string][]string{
 
 // head returns the first words of a command which say what it does; empty if these words
 // leave that open.
-func (c command) head() string {
-	words := strings.Split(c.words, " ")
+func (c *command) head() string {
+	words := strings.SplitN(c.words, " ", 4)
 	if c.dynamic || !plainWord(words[0]) {
 		return ""
 	}

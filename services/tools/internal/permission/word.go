@@ -1,7 +1,9 @@
 package permission
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -14,16 +16,19 @@ func literal(w *syntax.Word) (string, bool) {
 			return lit.Value, true
 		}
 	}
+	if !plainBraces(w) {
+		return "", false
+	}
 	var b strings.Builder
-	for _, part := range w.Parts {
+	for i, part := range w.Parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			if has(p.Value, "*?[{~") {
+			if !plainText(p.Value, i == 0) || spansClass(w.Parts[i:]) {
 				return "", false
 			}
 			b.WriteString(unescape(p.Value, ""))
 		case *syntax.SglQuoted:
-			if p.Dollar {
+			if p.Dollar && strings.Contains(p.Value, `\`) {
 				return "", false
 			}
 			b.WriteString(p.Value)
@@ -65,6 +70,7 @@ func unescape(s, only string) string {
 type word struct {
 	text  string
 	known bool
+	shape *shape // of a value that is not known
 }
 
 // split reports whether the word, as it is, would not stay one word in a line.
@@ -98,17 +104,21 @@ func written(line string, words []word) bool {
 	return line == ""
 }
 
-// joined writes words as one line. It quotes an empty word and a word with a
-// space, so that each stays one word.
+// joined writes words as one line.
 func joined(words []word) string {
 	parts := make([]string, len(words))
 	for i, w := range words {
-		parts[i] = w.text
-		if w.split() {
-			parts[i] = "'" + strings.ReplaceAll(w.text, "'", `'\''`) + "'"
-		}
+		parts[i] = shown(w)
 	}
 	return strings.Join(parts, " ")
+}
+
+// shown returns the text of a word. It quotes an empty word and a word with a space, so that each stays one word.
+func shown(w word) string {
+	if !w.split() {
+		return w.text
+	}
+	return "'" + strings.ReplaceAll(w.text, "'", `'\''`) + "'"
 }
 
 // wrappers run the command that follows their own options. The value is the
@@ -146,12 +156,91 @@ func (s *script) unwrap(words []word, depth int) (commands [][]word, scripts []s
 		s.hide("it has env take words apart")
 	default:
 		for _, n := range s.wrapped(words, skip) {
-			inner, more := s.unwrap(words[n:], depth+1)
-			commands = append(append(commands, words[n:]), inner...)
+			if !s.spend(wordSteps * len(words)) {
+				break
+			}
+			given := supplied(name, words[:n], words[n:])
+			if len(given) == 0 {
+				continue
+			}
+			inner, more := s.unwrap(given, depth+1)
+			commands = append(append(commands, given), inner...)
 			scripts = append(scripts, more...)
 		}
 	}
 	return commands, scripts
+}
+
+// wordSteps is how many steps the copy of a word counts for.
+const wordSteps = 16
+
+// supplied returns the words of the command that a wrapper runs, with those that it adds: xargs and parallel add words of
+// their input, and find adds names of files. own are the wrapper's words before the command.
+func supplied(name string, own, words []word) []word {
+	further := word{text: "…", shape: anyWords}
+	switch name {
+	case "find":
+		return marked(words, "{}")
+	case "xargs":
+		return append(marked(words, replaced(own, words)), further)
+	case "parallel":
+		if end := slices.IndexFunc(words, func(w word) bool { return strings.HasPrefix(w.text, ":::") }); end >= 0 {
+			words = words[:end]
+		}
+		if len(words) == 0 {
+			return nil
+		}
+		words = slices.Clone(words)
+		for i, w := range words {
+			if strings.Contains(w.text, "{") { // {}, {.}, {1} and their like
+				words[i] = word{text: w.text, shape: anyWords}
+			}
+		}
+		return append(words, further)
+	default:
+		return words
+	}
+}
+
+// replaced returns the text for which xargs puts its input.
+func replaced(own, words []word) string {
+	for i, w := range own[1:] {
+		long, found := strings.CutPrefix(w.text, "--replace")
+		at := strings.IndexAny(w.text, "Ii")
+		switch {
+		case found:
+			return cmp.Or(strings.TrimPrefix(long, "="), "{}")
+		case strings.HasPrefix(w.text, "--") || !strings.HasPrefix(w.text, "-") || at < 0:
+		case at+1 < len(w.text):
+			return w.text[at+1:]
+		case w.text[at] == 'i':
+			return "{}"
+		case i+2 < len(own):
+			return own[i+2].text
+		default:
+			return words[0].text
+		}
+	}
+	return ""
+}
+
+// marked returns words in which a mark stands for a text that is not known. It copies the words.
+func marked(words []word, mark string) []word {
+	words = slices.Clone(words)
+	for i, w := range words {
+		if mark == "" || !w.known || !strings.Contains(w.text, mark) {
+			continue
+		}
+		f := &shape{}
+		for j, part := range strings.Split(w.text, mark) {
+			if j > 0 {
+				f.add(open, "")
+			}
+			f.add(fixed, part)
+		}
+		words[i] = word{text: w.text, shape: f}
+	}
+	return words
 }
 
 // splitsWords reports whether env has an option that splits one word into
@@ -200,6 +289,9 @@ func (s *script) evaluated(words []word) []string {
 	return []string{strings.Join(parts, " ")}
 }
 
+// computedScript is the doubt about a script that is not literal.
+const computedScript = "it runs a computed script"
+
 // shellScripts finds what follows a shell's -c.
 func (s *script) shellScripts(words []word) []string {
 	for i, w := range words[:max(0, len(words)-1)] {
@@ -207,7 +299,7 @@ func (s *script) shellScripts(words []word) []string {
 			continue
 		}
 		if !words[i+1].known {
-			s.hide("it runs a computed script")
+			s.hide(computedScript)
 			return nil
 		}
 		return []string{words[i+1].text}
@@ -222,8 +314,13 @@ const maxCandidates = 4
 // that is not an option and, if that may be the value of an option as in
 // `timeout -s KILL 5 rm`, the words behind it.
 func (s *script) wrapped(words []word, skip int) []int {
-	if path.Base(words[0].text) == "find" {
+	switch path.Base(words[0].text) {
+	case "find":
 		return s.executed(words)
+	case "xargs":
+		if n := behindXargs(words); n > 0 {
+			return []int{n}[:min(1, len(words)-n)]
+		}
 	}
 	var all []int
 	for n := beginning(words, skip); n < len(words); n += beginning(words[n:], 0) {
@@ -237,6 +334,25 @@ func (s *script) wrapped(words []word, skip int) []int {
 		}
 	}
 	return all
+}
+
+// behindXargs returns the index of the command that xargs runs; 0 if its options leave that open.
+func behindXargs(words []word) int {
+	for i := 1; i < len(words); i++ {
+		switch w := words[i]; {
+		case !w.known || strings.HasPrefix(w.text, "--") && w.text != "--" && !strings.Contains(w.text, "="):
+			return 0
+		case w.text == "--":
+			return i + 1
+		case !strings.HasPrefix(w.text, "-"):
+			return i
+		case !strings.HasPrefix(w.text, "--"):
+			if flags := strings.TrimLeft(w.text[1:], "0rtpxo"); len(flags) == 1 && strings.Contains("IdnPLsEa", flags) {
+				i++ // its value
+			}
+		}
+	}
+	return len(words)
 }
 
 // executed returns the starts of the commands that find executes.

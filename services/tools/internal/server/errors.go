@@ -121,12 +121,15 @@ func outward(err error, subject string) error {
 	return err
 }
 
-// ruleError names each faulty rule by its field.
+// maxRuleFaults bounds the faulty rules that an error names.
+const maxRuleFaults = 10
+
+// ruleError names the first faulty rules by their fields.
 func ruleError(e *policy.RuleError) error {
 	var fields []apierr.Option
 	e.Fields(func(path, fault string) bool {
 		fields = append(fields, apierr.Field(path, fault))
-		return true
+		return len(fields) < maxRuleFaults
 	})
 	return apierr.Of(codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_RULE, e.Error(), fields...)
 }

@@ -52,7 +52,10 @@ func (s *Profiles) ExplainCall(ctx context.Context, q *toolsv1.ExplainCallReques
 	if t, ok := s.tools.Get(q.GetTool()); ok {
 		request.ReadOnly = t.ReadOnly
 	}
-	e := decider.Explain(request)
+	e, err := decider.Explain(ctx, request)
+	if err != nil {
+		return nil, outward(err, q.GetName())
+	}
 	answer := &toolsv1.ExplainCallResponse{
 		Decision: decisionKind(e.Decision.Kind), Rule: e.Decision.Rule, Interrupt: e.Decision.Interrupt, Remedy: e.Remedy, SuggestedRules: e.Rules,
 	}
