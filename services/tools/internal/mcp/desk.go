@@ -167,7 +167,7 @@ func readResource(ctx context.Context, d desk, c tool.Call, out tool.Sink) (*too
 		if err != nil {
 			return nil, err
 		}
-		answer, err := s.ReadResource(ctx, &mcp.ReadResourceParams{URI: p.URI, Meta: meta, InputResponses: d.Answers, RequestState: d.State})
+		answer, err := s.ReadResource(ctx, &mcp.ReadResourceParams{URI: p.URI, Meta: meta, InputResponses: d.responses(), RequestState: d.State})
 		switch {
 		case err != nil:
 			return nil, err
@@ -195,7 +195,7 @@ func getPrompt(ctx context.Context, d desk, c tool.Call, out tool.Sink) (*tool.R
 		if err != nil {
 			return nil, err
 		}
-		answer, err := s.GetPrompt(ctx, &mcp.GetPromptParams{Name: p.Name, Arguments: p.Arguments, Meta: meta, InputResponses: d.Answers, RequestState: d.State})
+		answer, err := s.GetPrompt(ctx, &mcp.GetPromptParams{Name: p.Name, Arguments: p.Arguments, Meta: meta, InputResponses: d.responses(), RequestState: d.State})
 		switch {
 		case err != nil:
 			return nil, err

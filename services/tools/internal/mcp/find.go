@@ -131,7 +131,7 @@ func (v view) message() string {
 func status(s *commonv1.McpServer, v view) *commonv1.McpServerStatus {
 	st := &commonv1.McpServerStatus{Name: s.GetName(), State: v.state, Required: s.GetRequired(), Message: v.message()}
 	if v.state == connected {
-		st.Message = v.catalog.summary(v.wants)
+		st.Message = v.catalog.summary(v.wants, v.printed)
 	}
 	if !v.since.IsZero() {
 		st.ConnectTime = timestamppb.New(v.since)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,8 @@ const (
 	renewPause = 30 * time.Second
 	// legacyVersion is the last revision of the protocol that begins with initialize.
 	legacyVersion = "2025-11-25"
+	// maxPrinted bounds the part of a command's standard output in its status.
+	maxPrinted = 200
 )
 
 var (
@@ -77,6 +80,7 @@ type view struct {
 	began   time.Time // when the first attempt did
 	until   time.Time // how long a list waits for it while it is being connected
 	catalog catalog   // also of a server that is away: what it had
+	printed string    // the first line of a command's standard output that is no message
 	wants   string    // what the user must do for calls that the connected server refuses
 }
 
@@ -127,6 +131,15 @@ func (l *link) show(change func(*view)) {
 	change(&l.view)
 	close(l.changed)
 	l.changed = make(chan struct{})
+}
+
+// printed keeps the first line of a command's standard output that is no message, for the server's status.
+func (l *link) printed(line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.view.printed == "" {
+		l.view.printed = cut(strings.TrimSpace(valid(string(line))), maxPrinted)
+	}
 }
 
 // nudge asks for an attempt, or for a new list, now.
@@ -308,7 +321,9 @@ func (l *link) over(t mcp.Transport, explain func(error) error) (worked bool, er
 	if err != nil {
 		return false, err
 	}
-	l.show(func(v *view) { *v = view{state: connected, session: session, since: time.Now(), catalog: found} })
+	l.show(func(v *view) {
+		*v = view{state: connected, session: session, since: time.Now(), catalog: found, printed: v.printed}
+	})
 	for {
 		if err := l.wait(ended, found.age); err != nil {
 			return true, err
@@ -334,7 +349,6 @@ func (l *link) connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession
 		Capabilities: &mcp.ClientCapabilities{ // neither roots nor sampling
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
 		},
-		ElicitationHandler:         l.elicit,
 		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true}, // the journal keeps what is asked
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { l.nudge() },
 		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { l.nudge() },
@@ -343,7 +357,7 @@ func (l *link) connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession
 		// Reports that calls.see could not read, because their message has several lines.
 		ProgressNotificationHandler: func(_ context.Context, q *mcp.ProgressNotificationClientRequest) { l.calls.report(q.Params) },
 	})
-	client.AddReceivingMiddleware(titledForms)
+	client.AddReceivingMiddleware(l.elicits)
 	options := &mcp.ClientSessionOptions{}
 	if l.silent {
 		options.ProtocolVersion = legacyVersion

@@ -150,8 +150,11 @@ func describe(t *mcp.Tool) string {
 	return cut(strings.ToValidUTF8(text, "\uFFFD"), maxDescription)
 }
 
-// summary says what is wrong with the list, after what else is.
-func (c catalog) summary(further string) string {
-	all := slices.Concat([]string{further}, c.notes, []string{c.trouble})
+// summary says what is wrong with the list, after what the user must do, and before a line that is no message.
+func (c catalog) summary(wants, printed string) string {
+	if printed != "" {
+		printed = fmt.Sprintf("its standard output has lines that are no messages of the protocol, such as %q; they are skipped", printed)
+	}
+	all := slices.Concat([]string{wants}, c.notes, []string{c.trouble, printed})
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }

@@ -38,9 +38,27 @@ const (
 type dialog struct {
 	State   string               `json:"state"` // the server's, unread
 	Asked   mcp.InputRequestMap  `json:"asked"`
-	Answers mcp.InputResponseMap `json:"answers"`
+	Answers map[string]*elicited `json:"answers"`
 	Open    string               `json:"open"`  // the key of the question that waits
 	Count   int                  `json:"count"` // of questions so far
+}
+
+// elicited is a person's answer. The SDK's type leaves out a content without fields, and servers fail then.
+type elicited struct {
+	*mcp.ElicitResult
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+// responses returns the answers for the server.
+func (d *dialog) responses() mcp.InputResponseMap {
+	if len(d.Answers) == 0 {
+		return nil
+	}
+	all := mcp.InputResponseMap{}
+	for key, a := range d.Answers {
+		all[key] = a
+	}
+	return all
 }
 
 // answered adds a person's answer.
@@ -48,51 +66,39 @@ func (d *dialog) answered(a *tool.Answer) error {
 	if err := json.Unmarshal(a.State, d); err != nil {
 		return fmt.Errorf("decode the state of a question: %w", err)
 	}
-	result, err := resultOf(a.QuestionAnswer)
+	asked, _ := d.Asked[d.Open].(*mcp.ElicitParams)
+	result, err := resultOf(asked, a.QuestionAnswer)
 	if err != nil {
 		return err
 	}
 	if d.Answers == nil {
-		d.Answers = mcp.InputResponseMap{}
+		d.Answers = map[string]*elicited{}
 	}
 	d.Answers[d.Open] = result
 	return nil
 }
 
-// resultOf returns a person's answer in the form for servers.
-func resultOf(a *commonv1.QuestionAnswer) (*mcp.ElicitResult, error) {
+// resultOf returns a person's answer in the form for servers. An accepted form has a content, which may be empty; a page
+// that was visited has none.
+func resultOf(asked *mcp.ElicitParams, a *commonv1.QuestionAnswer) (*elicited, error) {
 	switch a.GetAction() {
 	case commonv1.QuestionAction_QUESTION_ACTION_ACCEPT:
-		r := &mcp.ElicitResult{Action: "accept"}
-		if a.GetContentJson() == "" {
+		r := &elicited{ElicitResult: &mcp.ElicitResult{Action: "accept"}}
+		if asked == nil || visits(asked) {
 			return r, nil
 		}
-		d := json.NewDecoder(strings.NewReader(a.GetContentJson()))
-		d.UseNumber()
-		if err := d.Decode(&r.Content); err != nil {
-			return nil, fmt.Errorf("decode an answer that was checked: %w", err)
-		}
-		for name, v := range r.Content { // the SDK's check takes a json.Number for a text
-			if n, ok := v.(json.Number); ok {
-				r.Content[name] = number(n)
-			}
-		}
-		return r, nil
+		var err error
+		r.Content, err = complete(asked.RequestedSchema, a.GetContentJson())
+		return r, err
 	case commonv1.QuestionAction_QUESTION_ACTION_DECLINE:
-		return &mcp.ElicitResult{Action: "decline"}, nil
+		return &elicited{ElicitResult: &mcp.ElicitResult{Action: "decline"}}, nil
 	default:
-		return &mcp.ElicitResult{Action: "cancel"}, nil
+		return cancelled(), nil
 	}
 }
 
-// number returns an integer as it is, as far as int64 goes.
-func number(n json.Number) any {
-	if i, err := n.Int64(); err == nil {
-		return i
-	}
-	f, _ := n.Float64() // beyond float64, the form's own bounds refuse it
-	return f
-}
+// cancelled is the answer to a question that was not answered.
+func cancelled() *elicited { return &elicited{ElicitResult: &mcp.ElicitResult{Action: "cancel"}} }
 
 // next returns the question that is to be asked next, or nil when all have answers.
 func (d *dialog) next(server string) (*tool.AskingError, error) {
@@ -123,7 +129,7 @@ func (d *dialog) next(server string) (*tool.AskingError, error) {
 // questionOf converts a server's question.
 func questionOf(server string, n int, p *mcp.ElicitParams) (*commonv1.Question, error) {
 	q := &commonv1.Question{Id: fmt.Sprintf("q%d", n), Server: server, Message: cut(strings.ToValidUTF8(p.Message, "\uFFFD"), maxQuestion)}
-	if p.Mode == "url" || p.URL != "" {
+	if visits(p) {
 		u, err := url.Parse(p.URL)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || len(p.URL) > 4096 {
 			return nil, errors.New("it asks to visit a page whose address is not one")
@@ -134,7 +140,7 @@ func questionOf(server string, n int, p *mcp.ElicitParams) (*commonv1.Question, 
 	var form bytes.Buffer
 	e := json.NewEncoder(&form)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(titled(p.RequestedSchema)); err != nil || form.Len() > maxForm {
+	if err := e.Encode(plainForm(p.RequestedSchema)); err != nil || form.Len() > maxForm {
 		return nil, errors.New("the form of its question cannot be read")
 	}
 	if q.SchemaJson = strings.TrimSpace(form.String()); q.GetSchemaJson() == "null" {
@@ -143,41 +149,29 @@ func questionOf(server string, n int, p *mcp.ElicitParams) (*commonv1.Question, 
 	return q, nil
 }
 
-// titled returns a form whose choices among titled values have no type beside the values, as the protocol writes them:
-// the SDK refuses others, before a person is asked and after.
-func titled(form any) any {
-	root, _ := form.(map[string]any)
-	fields, _ := root["properties"].(map[string]any)
-	for _, f := range fields {
-		field, _ := f.(map[string]any)
-		if items, ok := field["items"].(map[string]any); ok && items["anyOf"] != nil {
-			delete(items, "type")
-		}
-	}
-	return form
-}
+// visits reports whether a question asks to visit a page.
+func visits(p *mcp.ElicitParams) bool { return p.Mode == "url" || p.URL != "" }
 
-// titledForms makes the forms of questions within calls such that the SDK takes them.
-func titledForms(next mcp.MethodHandler) mcp.MethodHandler {
+// elicits answers questions in place of the SDK, which refuses forms that servers write, and drops an empty content.
+func (l *link) elicits(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, q mcp.Request) (mcp.Result, error) {
 		if asked, ok := q.(*mcp.ElicitRequest); ok && asked.Params != nil {
-			asked.Params.RequestedSchema = titled(asked.Params.RequestedSchema)
+			return l.elicit(ctx, asked)
 		}
 		return next(ctx, method, q)
 	}
 }
 
 // elicit answers a server that asks within a call.
-func (l *link) elicit(_ context.Context, q *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-	cancelled := &mcp.ElicitResult{Action: "cancel"}
+func (l *link) elicit(_ context.Context, q *mcp.ElicitRequest) (*elicited, error) {
 	c := l.calls.only()
 	if c == nil {
 		// The server does not say for which call it asks.
-		return cancelled, nil
+		return cancelled(), nil
 	}
 	question, err := questionOf(l.server.GetName(), int(c.asked.Add(1)), q.Params)
 	if err != nil {
-		return cancelled, nil // the server goes on without an answer
+		return cancelled(), nil // the server goes on without an answer
 	}
 	c.pause()
 	defer c.goOn()
@@ -185,7 +179,7 @@ func (l *link) elicit(_ context.Context, q *mcp.ElicitRequest) (*mcp.ElicitResul
 	defer cancel()
 	answer, err := c.out.Ask(ctx, question) //nolint:contextcheck // the question belongs to the call, not to the connection
 	if err != nil {
-		return cancelled, nil // as above
+		return cancelled(), nil // as above
 	}
-	return resultOf(answer)
+	return resultOf(q.Params, answer)
 }

@@ -56,7 +56,7 @@ type reply struct {
 func callTool(own string) request {
 	return func(ctx context.Context, s *mcp.ClientSession, meta mcp.Meta, arguments json.RawMessage, d *dialog) (*reply, error) {
 		answer, err := s.CallTool(ctx, &mcp.CallToolParams{
-			Name: own, Arguments: arguments, Meta: meta, InputResponses: d.Answers, RequestState: d.State,
+			Name: own, Arguments: arguments, Meta: meta, InputResponses: d.responses(), RequestState: d.State,
 		})
 		switch {
 		case err != nil:

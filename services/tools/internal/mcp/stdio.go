@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -28,7 +30,7 @@ const (
 	// lastWords is how much of a command's standard error is kept for its status.
 	lastWords = 2 << 10
 	// maxNoise bounds what a command may print between two messages, besides messages.
-	maxNoise = 1 << 20
+	maxNoise = 4 << 20
 	// maxInput bounds one message of standard input to the sandbox.
 	maxInput = 512 << 10
 	// killTimeout bounds the end of a command that does not end by itself.
@@ -44,6 +46,7 @@ type process struct {
 	ctx    context.Context //nolint:containedctx // of the link, for the streams of the command
 
 	seen    func(message []byte)
+	odd     func(line []byte)
 	stream  sandboxv1.ExecService_ExecClient
 	drop    context.CancelFunc
 	read    sync.WaitGroup
@@ -62,7 +65,7 @@ func (l *link) newProcess() *process {
 	c := l.caller
 	l.mu.Unlock()
 	return &process{
-		execs: l.pool.Execs, server: l.server.McpServer, ctx: node.At(l.ctx, c.Ref.Node), ended: make(chan struct{}), seen: l.calls.see,
+		execs: l.pool.Execs, server: l.server.McpServer, ctx: node.At(l.ctx, c.Ref.Node), ended: make(chan struct{}), seen: l.calls.see, odd: l.printed,
 		call: &commonv1.CallRef{
 			Session: c.Ref.Session, Holder: c.Ref.Holder, Epoch: c.Ref.Epoch, Node: c.Ref.Node, WorkspaceGeneration: c.Ref.Generation,
 			CallId: "mcp-" + l.key[:16] + "-" + id.New(),
@@ -95,7 +98,7 @@ func (p *process) Connect(context.Context) (mcp.Connection, error) {
 	out, in := io.Pipe()
 	p.out = out
 	p.read.Go(func() { p.follow(in) })
-	return (&mcp.IOTransport{Reader: newMessages(out, p.say, p.seen), Writer: p, MaxLineLength: maxMessage}).Connect(ctx) //nolint:contextcheck // as above
+	return (&mcp.IOTransport{Reader: newMessages(out, p.noise, p.seen), Writer: p, MaxLineLength: maxMessage}).Connect(ctx) //nolint:contextcheck // as above
 }
 
 // refusal says why the sandbox does not run the command.
@@ -132,6 +135,12 @@ func exit(x *sandboxv1.ExecExited) string {
 		return fmt.Sprintf("its command ended with the exit code %d", x.GetExitCode())
 	}
 	return "its command ended: " + x.GetMessage()
+}
+
+// noise keeps a line of the command's standard output that is no message.
+func (p *process) noise(line []byte) {
+	p.say(line)
+	p.odd(line)
 }
 
 // say keeps the last words of the command.
@@ -229,8 +238,8 @@ func (p *process) stop() {
 	_, _ = p.execs.AcknowledgeExec(ctx, &sandboxv1.AcknowledgeExecRequest{Call: p.call})
 }
 
-// messages reads a command's standard output, and leaves out lines that are no messages:
-// many servers print a greeting.
+// messages reads a command's standard output, and leaves out everything that is no message of the protocol: many
+// servers print a greeting or their log, also as JSON.
 type messages struct {
 	lines
 	noise func([]byte)
@@ -245,15 +254,18 @@ func newMessages(from io.ReadCloser, noise, seen func([]byte)) *messages {
 func (m *messages) Read(p []byte) (int, error) {
 	for len(m.left) == 0 {
 		line, err := m.line()
+		found := messagesOf(line)
+		for _, message := range found {
+			m.seen(message)
+			m.left, m.much = append(append(m.left, exact(message)...), '\n'), 0
+		}
 		switch {
-		case len(line) > 0 && json.Valid(line) && (line[0] == '{' || line[0] == '['):
-			m.seen(line)
-			m.left, m.much = append(exact(line), '\n'), 0
+		case len(found) > 0:
 		case err != nil:
 			return 0, err
 		default:
 			m.noise(line)
-			if m.much += len(line) + 1; m.much > maxNoise {
+			if m.much += len(line); m.much > maxNoise {
 				return 0, errors.New("it prints what is no message of the protocol on its standard output")
 			}
 		}
@@ -261,4 +273,35 @@ func (m *messages) Read(p []byte) (int, error) {
 	n := copy(p, m.left)
 	m.left = m.left[n:]
 	return n, nil
+}
+
+// byteOrderMark begins the output of some programs.
+var byteOrderMark = []byte("\ufeff")
+
+// messagesOf returns the messages in a line. Those of a batch come alone, because later revisions have no batches.
+func messagesOf(line []byte) [][]byte {
+	line = bytes.TrimSpace(bytes.TrimPrefix(line, byteOrderMark))
+	if isMessage(line) {
+		return [][]byte{line}
+	}
+	var batch []json.RawMessage
+	if len(line) == 0 || line[0] != '[' || json.Unmarshal(line, &batch) != nil {
+		return nil
+	}
+	var all [][]byte
+	for _, part := range batch {
+		if isMessage(part) {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+// isMessage reports whether the SDK reads a text as a message. It ends the connection at any other.
+func isMessage(text []byte) bool {
+	if len(text) == 0 || text[0] != '{' || !bytes.Contains(text, []byte(`"jsonrpc"`)) || !json.Valid(text) {
+		return false
+	}
+	_, err := jsonrpc.DecodeMessage(text)
+	return err == nil
 }
