@@ -215,6 +215,7 @@ func (n *Nodes) note(ctx context.Context, name string, err error) {
 	case s.since.IsZero():
 		n.Log.Log(ctx, s.level(slog.LevelWarn), "sandbox node does not answer", "node", name, "error", err, "lost_after", n.LostAfter)
 		s.since = time.Now()
+		n.wakeWaiters()
 	default:
 		n.age(ctx, name, s)
 	}
@@ -288,17 +289,19 @@ func (n *Nodes) State(name string) State {
 func (n *Nodes) Known(name string) bool { return slices.Contains(n.List(), name) }
 
 // Until returns a context that ends with ErrLost when the node of a session's workspace
-// is lost and another node is available. Without one, the node is waited for. The
-// caller must call stop.
-func (n *Nodes) Until(ctx context.Context, k store.Key, name string) (_ context.Context, stop func()) {
+// is lost and another node is available. Without one, the node is waited for. While unmade
+// reports that nothing was made there, it ends as soon as the node does not answer and
+// another one does (see Replace). The caller must call stop.
+func (n *Nodes) Until(ctx context.Context, k store.Key, name string, unmade func() bool) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
 			n.mu.Lock()
-			changed, leave := n.changed, n.of(name).lost && n.choose(k, name) != ""
+			changed, leave, replace := n.changed, n.of(name).lost && n.choose(k, name) != "", n.replace(k, name) != ""
 			n.mu.Unlock()
+			leave = leave || replace && unmade()
 			if leave {
 				cancel(ErrLost)
 				return
@@ -340,6 +343,27 @@ func (n *Nodes) choose(k store.Key, avoid string) string {
 		}
 	}
 	return best
+}
+
+// Replace returns a node that answers, instead of one that does not: for a workspace that
+// was never made, because no file is waited for. It returns "" if the node answers or no
+// other one does.
+func (n *Nodes) Replace(k store.Key, name string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.replace(k, name)
+}
+
+// replace is Replace. mu is held.
+func (n *Nodes) replace(k store.Key, name string) string {
+	if n.of(name).since.IsZero() {
+		return ""
+	}
+	to := n.choose(k, name)
+	if to == "" || !n.states[to].since.IsZero() {
+		return ""
+	}
+	return to
 }
 
 // First is Choose for a workspace that had no place yet: if no node is available,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,7 +97,7 @@ func TestWhatRunsOnALostNodeIsGivenUpOnceThereIsAnotherOne(t *testing.T) {
 			}
 		}
 		begin := func() context.Context {
-			ctx, end := n.Until(t.Context(), store.Key{Session: "s"}, "a")
+			ctx, end := n.Until(t.Context(), store.Key{Session: "s"}, "a", func() bool { return false })
 			t.Cleanup(end)
 			return ctx
 		}
@@ -182,4 +183,35 @@ func TestWorkspacesAreSpreadAndStayWhenAnotherNodeGoes(t *testing.T) {
 	if got := n.Choose(store.Key{}, "c"); got != "" {
 		t.Errorf("there is nowhere to go, and it goes to %s", got)
 	}
+}
+
+func TestAWorkspaceThatWasNeverMadeWaitsForNoNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := nodes(&sandboxes{}, "a", "b")
+		k, down := store.Key{Session: "s"}, errors.New("down")
+		var made atomic.Bool
+		begin := func() context.Context {
+			ctx, end := n.Until(t.Context(), k, "a", func() bool { return !made.Load() })
+			t.Cleanup(end)
+			return ctx
+		}
+		wants := func(what, to string, ctx context.Context, over bool) {
+			t.Helper()
+			synctest.Wait()
+			if got := n.Replace(k, "a"); got != to || over != errors.Is(context.Cause(ctx), ErrLost) {
+				t.Errorf("%s: the other node is %q, want %q; the cause is %v", what, got, to, context.Cause(ctx))
+			}
+		}
+		first := begin()
+		wants("its node answers", "", first, false)
+		n.note(t.Context(), "b", down)
+		n.note(t.Context(), "a", down)
+		wants("no other one answers", "", first, false)
+		n.note(t.Context(), "b", nil)
+		wants("another one answers", "b", first, true)
+		made.Store(true)
+		wants("it was made meanwhile", "b", begin(), false)
+		n.note(t.Context(), "a", nil)
+		wants("its node answers again", "", begin(), false)
+	})
 }

@@ -144,9 +144,13 @@ func (m *maker) untilLost(sc state.Scope) (_ state.Scope, stop func()) {
 	if p.Node == "" || !m.nodes.Managed() {
 		return sc, func() {}
 	}
-	ctx, stop := m.nodes.Until(sc, sc.Lease.Key, p.Node)
+	ctx, stop := m.nodes.Until(sc, sc.Lease.Key, p.Node, func() bool { return !sc.IsSubagent() && unmade(sc.Place()) })
 	return sc.With(ctx), stop
 }
+
+// unmade reports whether a place has no files that anybody knows of: the workspace was never made there, or its
+// files never arrived.
+func unmade(p store.Place) bool { return p.Node != "" && (p.Restore || !p.Made && p.Export.Seq == 0) }
 
 // nodeLost reports whether a context has ended because the workspace's node is lost.
 func nodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), placement.ErrLost) }

@@ -69,6 +69,13 @@ func (m *Mover) Ensure(sc state.Scope) (moved bool, out state.Outcome, err error
 				return false, state.Outcome{}, err
 			}
 		}
+	case unmade(p) && m.nodes.Replace(sc.Lease.Key, p.Node) != "":
+		if left, err := m.leaveUnmade(sc, p, m.nodes.Replace(sc.Lease.Key, p.Node)); err != nil || !left {
+			return false, state.Outcome{}, err
+		}
+		if !sc.Place().Restore {
+			return true, state.Outcome{}, nil
+		}
 	case p.Restore:
 	case m.maker.isLost(p):
 		if err := m.leave(sc, p, m.replacementNode(sc, p.Node), store.DiskLost); err != nil {
@@ -107,6 +114,30 @@ func (m *Mover) placeNew(sc state.Scope, was store.Place) error {
 	}
 	sc.SetPlace(p)
 	return sc.Append(store.Write{PlaceChange: store.PlaceChange{Place: &p}})
+}
+
+// leaveUnmade gives another place to a workspace without files in its place, whose node does not answer, and reports
+// whether it did. A workspace that was never made has nothing to fetch or to report, unless a call may have begun there.
+func (m *Mover) leaveUnmade(sc state.Scope, was store.Place, to string) (bool, error) {
+	now, _, err := sc.Store.PlaceOf(sc.Outlasting(), sc.Lease.Key)
+	if err != nil {
+		return false, fmt.Errorf("read whether the workspace of session %s was made: %w", sc.Lease.Session, err)
+	}
+	if !was.Restore && now.Made { // a request of a client made it
+		was.Made = true
+		sc.SetPlace(was)
+		return false, nil
+	}
+	if was.Restore || len(state.ToolUses(sc.Calling())) > 0 {
+		return true, m.leave(sc, was, to, store.NodeLost)
+	}
+	p := store.Place{Node: to, Generation: was.Generation + 1}
+	sc.Logger.InfoContext(sc, "a workspace that was never made gets another node", "session", sc.Lease.Session, "from", was.Node, "to", to, "generation", p.Generation)
+	err = sc.Commit(store.Write{PlaceChange: store.PlaceChange{Place: &p}, Jobs: []store.Job{placement.VacateJob(sc.Lease.Key, was)}})
+	if err == nil {
+		sc.SetPlace(p)
+	}
+	return err == nil, err
 }
 
 // handOver exports the workspace and leaves a drained node, and reports whether it
