@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -305,4 +307,64 @@ func TestNoFileIsAcceptedWithoutItsScan(t *testing.T) {
 	wantsReason(t, err, sessionv1.ErrorReason_ERROR_REASON_FILE_REFUSED)
 	_, err = ann.GetFile(ann.ctx, &sessionv1.GetFileRequest{Name: bad.Name})
 	wantsReason(t, err, sessionv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND)
+}
+
+// gib is a gibibyte.
+const gib = 1 << 30
+
+// TestAnnouncedUploadsReserveOnePart fills a tenant's quota with announcements alone: six users, four empty uploads each.
+func TestAnnouncedUploadsReserveOnePart(t *testing.T) {
+	f := start(t, "fallback: {steps: [{text: [hi]}]}\n")
+	for _, user := range []string{"a", "b", "c", "d", "e", "f"} {
+		u := f.uploads(t, user, principal.RoleUser)
+		for range 4 {
+			u.create(t, &sessionv1.File{Size: proto.Int64(5 * gib)})
+		}
+	}
+	ann := f.uploads(t, "ann", principal.RoleUser)
+	ann.create(t, &sessionv1.File{Size: proto.Int64(5 * gib)})
+	if got, err := ann.add(t, &sessionv1.AppendFileStart{Name: ann.create(t, &sessionv1.File{}).Name, Last: true}, []byte("x")); err != nil || got.State != sessionv1.FileState_FILE_STATE_READY {
+		t.Errorf("a small file: %v, %v", got, err)
+	}
+}
+
+// TestOpenUploadsOfAUserAreBounded counts the uploads that have not ended; an ended or deleted one makes room.
+func TestOpenUploadsOfAUserAreBounded(t *testing.T) {
+	f := start(t, "fallback: {steps: [{text: [hi]}]}\n", func(c *session.Config) { c.Files.UserUploads = 2 })
+	ann, bob := f.uploads(t, "ann", principal.RoleUser), f.uploads(t, "bob", principal.RoleUser)
+	first := ann.create(t, &sessionv1.File{Size: proto.Int64(1)})
+	second := ann.create(t, &sessionv1.File{})
+	ann.create(t, &sessionv1.File{Size: proto.Int64(0)}) // it has ended at once, if there is room for it
+	bob.create(t, &sessionv1.File{Size: proto.Int64(1)})
+	refused := func() {
+		t.Helper()
+		_, err := ann.CreateFile(ann.ctx, &sessionv1.CreateFileRequest{File: &sessionv1.File{Size: proto.Int64(1)}})
+		wantsReason(t, err, sessionv1.ErrorReason_ERROR_REASON_FILES_FULL)
+		if s := status.Convert(err); s.Code() != codes.ResourceExhausted || !strings.Contains(s.Message(), "session.files.user-uploads") || !strings.Contains(s.Message(), "users/ann") {
+			t.Errorf("the error is %v", s)
+		}
+	}
+	refused()
+	if _, err := ann.add(t, &sessionv1.AppendFileStart{Name: first.Name}, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	ann.create(t, &sessionv1.File{Size: proto.Int64(1)})
+	refused()
+	if _, err := ann.DeleteFile(ann.ctx, &sessionv1.DeleteFileRequest{Name: second.Name}); err != nil {
+		t.Fatal(err)
+	}
+	ann.create(t, &sessionv1.File{})
+	refused()
+}
+
+// TestAnUploadThatEndsEarlyCountsWithItsBytes ends an upload before its announced size.
+func TestAnUploadThatEndsEarlyCountsWithItsBytes(t *testing.T) {
+	f := start(t, "fallback: {steps: [{text: [hi]}]}\n", func(c *session.Config) { c.Files.UserBytes = 1000 })
+	ann := f.uploads(t, "ann", principal.RoleUser)
+	for range 3 { // each leaves room for the next one
+		early := ann.create(t, &sessionv1.File{Size: proto.Int64(900)})
+		if _, err := ann.add(t, &sessionv1.AppendFileStart{Name: early.Name, Last: true}, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -37,7 +37,7 @@ var (
 )
 
 // partBytes is the size of a part.
-const partBytes = 8 << 20
+const partBytes = store.UploadPart
 
 // Scanner decides whether content may be used. It returns ErrRefused or ErrScanner.
 type Scanner interface {
@@ -68,15 +68,15 @@ func (b *Blobs) Append(ctx context.Context, row *store.FileRow, last bool, from 
 		most = row.File.GetSize()
 	}
 	ended := false
-	for buffer := make([]byte, min(partBytes, max(most-u.offset, 0)+1)); !ended; {
-		n, readErr := io.ReadFull(from, buffer)
-		ended = errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF)
-		if u.offset+int64(n) > most {
+	for part := (bytes.Buffer{}); !ended; part.Reset() { // it grows with what arrives
+		n, readErr := io.CopyN(&part, from, min(partBytes, max(most-u.offset, 0)+1))
+		ended = errors.Is(readErr, io.EOF)
+		if u.offset+n > most {
 			return fmt.Errorf("%w: %d bytes", ErrTooLong, most)
 		}
 		if n > 0 {
 			// The bytes are there, so they are kept, even if the caller has gone.
-			if err := u.put(context.WithoutCancel(ctx), buffer[:n]); err != nil {
+			if err := u.put(context.WithoutCancel(ctx), part.Bytes()); err != nil {
 				return err
 			}
 		}

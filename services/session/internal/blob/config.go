@@ -20,6 +20,7 @@ type Config struct {
 	MaxBytes    config.Size   `key:"max-bytes" help:"the largest file"`
 	UserBytes   config.Size   `key:"user-bytes" help:"the most bytes of one user's files; 0: without limit"`
 	TenantBytes config.Size   `key:"tenant-bytes" help:"the most bytes of one tenant's files; 0: without limit"`
+	UserUploads int64         `key:"user-uploads" help:"the most uploads of one user that have not ended; until its end each counts with what has arrived and one part of 8 MiB; 0: without limit"`
 	TTL         time.Duration `key:"ttl" help:"how long a file is kept that names no time of its own; 0: until it is deleted"`
 	UploadTTL   time.Duration `key:"upload-ttl" help:"how long an upload may stand still until it is deleted"`
 	Scan        string        `key:"scan" help:"the socket of clamd, which scans each upload at its end: unix:///path or tcp://host:port; while it does not answer no file is accepted; empty: no scan"`
@@ -27,7 +28,7 @@ type Config struct {
 
 // Defaults returns the default configuration.
 func Defaults() Config {
-	return Config{MaxBytes: 5 << 30, UserBytes: 20 << 30, TenantBytes: 100 << 30, UploadTTL: 24 * time.Hour}
+	return Config{MaxBytes: 5 << 30, UserBytes: 20 << 30, TenantBytes: 100 << 30, UserUploads: 100, UploadTTL: 24 * time.Hour}
 }
 
 // Validate reports every fault.
@@ -36,8 +37,8 @@ func (c Config) Validate() error {
 	if (c.AccessKey == "") != (c.SecretKey == "") {
 		faults = append(faults, errors.New("files: access-key and secret-key go together; one is missing"))
 	}
-	if c.MaxBytes < 1 || c.UserBytes < 0 || c.TenantBytes < 0 {
-		faults = append(faults, errors.New("files: max-bytes must be at least 1, and user-bytes and tenant-bytes not negative"))
+	if c.MaxBytes < 1 || c.UserBytes < 0 || c.TenantBytes < 0 || c.UserUploads < 0 {
+		faults = append(faults, errors.New("files: max-bytes must be at least 1, and user-bytes, tenant-bytes and user-uploads not negative"))
 	}
 	if c.TTL < 0 || c.TTL > 0 && c.TTL < time.Second {
 		faults = append(faults, fmt.Errorf("files.ttl: %v is neither 0 nor at least 1s", c.TTL))
@@ -85,7 +86,7 @@ func Open(c Config, folder string, rows store.Files) (*Blobs, error) {
 	}
 	b := &Blobs{
 		Objects: objects, Rows: rows, MaxBytes: int64(c.MaxBytes), UploadTTL: c.UploadTTL,
-		Limits: store.FileLimits{User: int64(c.UserBytes), Tenant: int64(c.TenantBytes)},
+		Limits: store.FileLimits{User: int64(c.UserBytes), Tenant: int64(c.TenantBytes), Uploads: c.UserUploads},
 	}
 	network, address, err := c.scanner()
 	if err != nil {

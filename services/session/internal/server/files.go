@@ -132,6 +132,9 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 		n.TTL = max(n.TTL, time.Second)
 	}
 	answer, err := s.Store.CreateFile(ctx, n)
+	if errors.Is(err, store.ErrUploads) {
+		return nil, s.tooManyUploads("users/" + p.User)
+	}
 	if err != nil {
 		return nil, fileError(err, "", r.RequestId)
 	}
@@ -145,6 +148,15 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 		}
 	}
 	return &sessionv1.CreateFileResponse{File: row.File}, nil
+}
+
+// tooManyUploads returns the error for a user who has as many open uploads as a user may have.
+func (s *fileService) tooManyUploads(user string) error {
+	most := s.Files.Limits.Uploads
+	return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_FILES_FULL,
+		fmt.Sprintf("%s has %d uploads that have not ended, the most that a user may have (session.files.user-uploads). "+
+			"End an upload or delete its file, then try again. An upload that stands still for %v is deleted.", user, most, s.Files.UploadTTL),
+		apierr.Quota(user, fmt.Sprintf("session.files.user-uploads: %d open uploads", most)))
 }
 
 // appendTo adds bytes to a file and returns the file.

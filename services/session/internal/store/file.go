@@ -16,10 +16,15 @@ var (
 	ErrReady = errors.New("the upload has ended")
 	// ErrFull says that the files of the user or the tenant are as large as they may be.
 	ErrFull = errors.New("the files are as large as they may be")
+	// ErrUploads says that the user has as many uploads that have not ended as a user may have.
+	ErrUploads = errors.New("too many uploads have not ended")
 )
 
-// FileLimits bounds the bytes of all files; 0 bounds nothing.
-type FileLimits struct{ User, Tenant int64 }
+// FileLimits bounds the bytes of all files, and the uploads of a user that have not ended; 0 bounds nothing.
+type FileLimits struct{ User, Tenant, Uploads int64 }
+
+// UploadPart is the size of a part of an upload. An upload reserves one part beyond what has arrived.
+const UploadPart = 8 << 20
 
 // NewFile describes a file to be created.
 type NewFile struct {
@@ -72,10 +77,12 @@ type FilePage struct {
 
 // Files stores what is known of users' files.
 //
-// A file counts with its size, or with the bytes that have arrived as long as it has none. A deletion puts a
-// JobFile with the file's id, which deletes the content.
+// A file counts with its size. Until its upload ends it counts with the bytes that have arrived, and with the next
+// part if its size is announced: an announcement reserves no more. A deletion puts a JobFile with the file's id, which
+// deletes the content.
 type Files interface {
-	// CreateFile creates a file. ErrFull, ErrRequestIDReused.
+	// CreateFile creates a file. Its announced size must fit into what is left. ErrFull, ErrUploads,
+	// ErrRequestIDReused.
 	CreateFile(ctx context.Context, n NewFile) (Answer, error)
 	// GetFile reads a file, or ErrNotFound. One whose time has come is not found.
 	GetFile(ctx context.Context, tenant, id string) (*FileRow, error)

@@ -2608,13 +2608,17 @@ type GrepMatch struct {
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// The line's number, counted from 1; for LINES.
 	Line int64 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
-	// The line without its line feed, cut after 2000 bytes; for LINES. Bytes, for
-	// a file may hold anything.
+	// The line without its line feed; for LINES. Of a longer line it is 2000 bytes around
+	// the match. Bytes, for a file may hold anything.
 	Text []byte `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// Whether the line is only around a match.
 	Context bool `protobuf:"varint,4,opt,name=context,proto3" json:"context,omitempty"`
 	// The number of matching lines; for COUNT.
-	Count         int64 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
+	Count int64 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
+	// How many bytes of the line were left out before the text; for LINES.
+	CutBefore int64 `protobuf:"varint,6,opt,name=cut_before,json=cutBefore,proto3" json:"cut_before,omitempty"`
+	// How many bytes of the line were left out after the text; for LINES.
+	CutAfter      int64 `protobuf:"varint,7,opt,name=cut_after,json=cutAfter,proto3" json:"cut_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2680,6 +2684,20 @@ func (x *GrepMatch) GetContext() bool {
 func (x *GrepMatch) GetCount() int64 {
 	if x != nil {
 		return x.Count
+	}
+	return 0
+}
+
+func (x *GrepMatch) GetCutBefore() int64 {
+	if x != nil {
+		return x.CutBefore
+	}
+	return 0
+}
+
+func (x *GrepMatch) GetCutAfter() int64 {
+	if x != nil {
+		return x.CutAfter
 	}
 	return 0
 }
@@ -2856,13 +2874,16 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x11GrepFilesResponse\x128\n" +
 	"\amatches\x18\x01 \x03(\v2\x1e.fairlead.sandbox.v1.GrepMatchR\amatches\x12\x1c\n" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x19\n" +
-	"\bleft_out\x18\x03 \x01(\bR\aleftOut\"w\n" +
+	"\bleft_out\x18\x03 \x01(\bR\aleftOut\"\xb3\x01\n" +
 	"\tGrepMatch\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x03R\x04line\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\fR\x04text\x12\x18\n" +
 	"\acontext\x18\x04 \x01(\bR\acontext\x12\x14\n" +
-	"\x05count\x18\x05 \x01(\x03R\x05count*\x81\x01\n" +
+	"\x05count\x18\x05 \x01(\x03R\x05count\x12\x1d\n" +
+	"\n" +
+	"cut_before\x18\x06 \x01(\x03R\tcutBefore\x12\x1b\n" +
+	"\tcut_after\x18\a \x01(\x03R\bcutAfter*\x81\x01\n" +
 	"\bFileType\x12\x19\n" +
 	"\x15FILE_TYPE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11FILE_TYPE_REGULAR\x10\x01\x12\x17\n" +

@@ -190,7 +190,8 @@ const (
 	ErrorReason_ERROR_REASON_OWN_USER ErrorReason = 127
 	// There is no such file.
 	ErrorReason_ERROR_REASON_FILE_NOT_FOUND ErrorReason = 140
-	// The files of the user or the tenant, or the file itself, are as large as they may be.
+	// The files of the user or the tenant, or the file itself, are as large as they may be,
+	// or the user has as many uploads that have not ended as a user may have.
 	ErrorReason_ERROR_REASON_FILES_FULL ErrorReason = 141
 	// The upload goes on at another offset.
 	ErrorReason_ERROR_REASON_WRONG_OFFSET ErrorReason = 142

@@ -38,8 +38,10 @@ const (
 // An upload may take several requests: CreateFile begins it, each AppendFile adds bytes
 // from an offset, and GetFile has the offset to go on from after a cut.
 type FileServiceClient interface {
-	// CreateFile begins a file. One of size zero is READY at once. What the user or the
-	// tenant may have is bounded: RESOURCE_EXHAUSTED with reason FILES_FULL.
+	// CreateFile begins a file. One of size zero is READY at once. The bytes of the user and
+	// of the tenant, and the user's uploads that have not ended, are bounded:
+	// RESOURCE_EXHAUSTED with reason FILES_FULL. Until its end an upload counts with what has
+	// arrived and one part of 8 MiB.
 	CreateFile(ctx context.Context, in *CreateFileRequest, opts ...grpc.CallOption) (*CreateFileResponse, error)
 	// AppendFile adds bytes to a file that is UPLOADING. The first request is `start`.
 	// Bytes that have arrived are kept when the stream breaks. Another offset than the
@@ -150,8 +152,10 @@ func (c *fileServiceClient) DeleteFile(ctx context.Context, in *DeleteFileReques
 // An upload may take several requests: CreateFile begins it, each AppendFile adds bytes
 // from an offset, and GetFile has the offset to go on from after a cut.
 type FileServiceServer interface {
-	// CreateFile begins a file. One of size zero is READY at once. What the user or the
-	// tenant may have is bounded: RESOURCE_EXHAUSTED with reason FILES_FULL.
+	// CreateFile begins a file. One of size zero is READY at once. The bytes of the user and
+	// of the tenant, and the user's uploads that have not ended, are bounded:
+	// RESOURCE_EXHAUSTED with reason FILES_FULL. Until its end an upload counts with what has
+	// arrived and one part of 8 MiB.
 	CreateFile(context.Context, *CreateFileRequest) (*CreateFileResponse, error)
 	// AppendFile adds bytes to a file that is UPLOADING. The first request is `start`.
 	// Bytes that have arrived are kept when the stream breaks. Another offset than the

@@ -408,15 +408,19 @@ class GrepFilesResponse(_message.Message):
     def __init__(self, matches: _Optional[_Iterable[_Union[GrepMatch, _Mapping]]] = ..., truncated: _Optional[bool] = ..., left_out: _Optional[bool] = ...) -> None: ...
 
 class GrepMatch(_message.Message):
-    __slots__ = ("path", "line", "text", "context", "count")
+    __slots__ = ("path", "line", "text", "context", "count", "cut_before", "cut_after")
     PATH_FIELD_NUMBER: _ClassVar[int]
     LINE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
+    CUT_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    CUT_AFTER_FIELD_NUMBER: _ClassVar[int]
     path: str
     line: int
     text: bytes
     context: bool
     count: int
-    def __init__(self, path: _Optional[str] = ..., line: _Optional[int] = ..., text: _Optional[bytes] = ..., context: _Optional[bool] = ..., count: _Optional[int] = ...) -> None: ...
+    cut_before: int
+    cut_after: int
+    def __init__(self, path: _Optional[str] = ..., line: _Optional[int] = ..., text: _Optional[bytes] = ..., context: _Optional[bool] = ..., count: _Optional[int] = ..., cut_before: _Optional[int] = ..., cut_after: _Optional[int] = ...) -> None: ...

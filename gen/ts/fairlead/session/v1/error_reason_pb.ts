@@ -578,7 +578,8 @@ export enum ErrorReason {
   FILE_NOT_FOUND = 140,
 
   /**
-   * The files of the user or the tenant, or the file itself, are as large as they may be.
+   * The files of the user or the tenant, or the file itself, are as large as they may be,
+   * or the user has as many uploads that have not ended as a user may have.
    *
    * @generated from enum value: ERROR_REASON_FILES_FULL = 141;
    */

@@ -854,8 +854,10 @@ export const FileStateSchema: GenEnum<FileState, FileStateJson> = /*@__PURE__*/
  */
 export const FileService: GenService<{
   /**
-   * CreateFile begins a file. One of size zero is READY at once. What the user or the
-   * tenant may have is bounded: RESOURCE_EXHAUSTED with reason FILES_FULL.
+   * CreateFile begins a file. One of size zero is READY at once. The bytes of the user and
+   * of the tenant, and the user's uploads that have not ended, are bounded:
+   * RESOURCE_EXHAUSTED with reason FILES_FULL. Until its end an upload counts with what has
+   * arrived and one part of 8 MiB.
    *
    * @generated from rpc fairlead.session.v1.FileService.CreateFile
    */

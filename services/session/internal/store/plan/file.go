@@ -40,10 +40,18 @@ func ForFile(n store.NewFile, now time.Time) *File {
 
 // Counted returns the bytes with which the file counts.
 func (f *File) Counted() int64 {
-	if f.Size != nil {
-		return *f.Size
+	if f.Ready {
+		return f.Received
 	}
-	return f.Received
+	return f.CountedAt(f.Received)
+}
+
+// CountedAt returns the bytes with which the upload counts once so many have arrived.
+func (f *File) CountedAt(received int64) int64 {
+	if f.Size == nil {
+		return received
+	}
+	return min(*f.Size, received+store.UploadPart)
 }
 
 // Until returns when a file that is ready at the time now is deleted; nil: never.

@@ -54,6 +54,7 @@ func (f uploads) filesOf(p store.FilePage) string {
 func testFiles(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("a file arrives in parts", func(t *testing.T) { testFileParts(uploads{newFixture(t, open)}) })
 	t.Run("files count as long as they are there", func(t *testing.T) { testFileLimits(uploads{newFixture(t, open)}) })
+	t.Run("an upload counts with what has arrived and one part", func(t *testing.T) { testOpenUploads(uploads{newFixture(t, open)}) })
 	t.Run("files are listed by user", func(t *testing.T) { testListFiles(uploads{newFixture(t, open)}) })
 	t.Run("files whose time has come are deleted", func(t *testing.T) { testExpireFiles(uploads{newFixture(t, open)}) })
 }
@@ -155,6 +156,50 @@ func testFileLimits(f uploads) {
 	f.must(err)
 	f.file(limited("bob", "again", 50))
 	f.file(newFile(ann, "unlimited", 1<<40))
+}
+
+func testOpenUploads(f uploads) {
+	const size = 10 * store.UploadPart
+	limits := store.FileLimits{User: size + store.UploadPart, Tenant: 2 * size, Uploads: 4}
+	create := func(id string, size int64) error {
+		n := newFile(ann, id, size)
+		n.Limits = limits
+		_, err := f.CreateFile(f.ctx(), n)
+		return err
+	}
+	add := func(id string, offset, size int64) error {
+		p := part(id, offset, size)
+		p.Limits = limits
+		return f.AppendPart(f.ctx(), p)
+	}
+	f.must(create("a", size))
+	f.must(create("b", size)) // two such files would not fit; two announcements do
+	if err := create("larger", size+1); !errors.Is(err, store.ErrFull) {
+		f.Errorf("a file that cannot fit: %v", err)
+	}
+	for i := range int64(9) {
+		f.must(add("a", i*store.UploadPart, store.UploadPart))
+	}
+	if err := add("b", 0, 1); !errors.Is(err, store.ErrFull) { // all is reserved now
+		f.Errorf("a byte beyond the limit: %v", err)
+	}
+	f.must(add("a", 9*store.UploadPart, store.UploadPart)) // its last part was reserved
+	f.must(f.FinishFile(f.ctx(), "acme", "a", size, []byte{1}))
+	f.must(f.FinishFile(f.ctx(), "acme", "b", 0, []byte{1})) // it returns the part that it had reserved
+	f.must(create("c", store.UploadPart-1))
+	for _, id := range []string{"d", "e", "f"} {
+		f.must(create(id, -1))
+	}
+	if err := create("g", -1); !errors.Is(err, store.ErrUploads) {
+		f.Errorf("one upload too many: %v", err)
+	}
+	f.must(f.FinishFile(f.ctx(), "acme", "d", 0, []byte{1}))
+	f.must(create("g", -1))
+	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		_, err := f.DeleteFile(f.ctx(), "acme", id, store.Request{})
+		f.must(err)
+	}
+	f.must(create("all", size+store.UploadPart)) // nothing is counted any more
 }
 
 func testListFiles(f uploads) {

@@ -32,7 +32,14 @@ func (t files) CreateFile(ctx context.Context, n store.NewFile) (store.Answer, e
 			return nil, err
 		}
 		f := plan.ForFile(n, now)
-		if err := charge(ctx, tx, f.Owner, f.Counted(), n.Limits); err != nil {
+		whole := f.Counted()
+		if f.Size != nil {
+			whole = *f.Size
+		}
+		if err := charge(ctx, tx, f.Owner, f.Counted(), whole, n.Limits); err != nil {
+			return nil, err
+		}
+		if err := checkUploads(ctx, tx, f.Owner, n.Limits.Uploads); err != nil {
 			return nil, err
 		}
 		_, err = tx.Exec(ctx, `
@@ -43,9 +50,23 @@ func (t files) CreateFile(ctx context.Context, n store.NewFile) (store.Answer, e
 	})
 }
 
+// checkUploads returns store.ErrUploads if a user has as many uploads that have not ended as a user may have. The
+// caller holds the lock of the user's usage.
+func checkUploads(ctx context.Context, tx Tx, o store.Owner, most int64) error {
+	if most == 0 {
+		return nil
+	}
+	var open int64
+	err := tx.QueryRow(ctx, "select count(*) from files where tenant = $1 and user_id = $2 and not ready and "+present, o.Tenant, o.User).Scan(&open)
+	if err == nil && open >= most {
+		err = store.ErrUploads
+	}
+	return err
+}
+
 // charge adds bytes to what the files of the tenant and of the user have, in this order. It returns store.ErrFull
-// if they would have more than they may.
-func charge(ctx context.Context, tx Tx, o store.Owner, bytes int64, limits store.FileLimits) error {
+// if room more bytes would be more than they may have.
+func charge(ctx context.Context, tx Tx, o store.Owner, bytes, room int64, limits store.FileLimits) error {
 	for _, c := range []struct {
 		user  string
 		limit int64
@@ -55,8 +76,8 @@ func charge(ctx context.Context, tx Tx, o store.Owner, bytes int64, limits store
 		}
 		n, err := tx.Exec(ctx, `
 			update file_usage set bytes = bytes + $3::bigint
-			where tenant = $1 and user_id = $2 and ($3::bigint <= 0 or $4::bigint = 0 or bytes + $3::bigint <= $4::bigint)`,
-			o.Tenant, c.user, bytes, c.limit)
+			where tenant = $1 and user_id = $2 and ($5::bigint <= 0 or $4::bigint = 0 or bytes + $5::bigint <= $4::bigint)`,
+			o.Tenant, c.user, bytes, c.limit, room)
 		if err == nil && n == 0 {
 			err = store.ErrFull
 		}
@@ -122,8 +143,8 @@ func (t files) AppendPart(ctx context.Context, p store.AppendPart) error {
 		if err != nil {
 			return nil, err
 		}
-		if f.Size == nil {
-			if err := charge(ctx, tx, f.Owner, p.Size, p.Limits); err != nil {
+		if more := f.CountedAt(p.Offset+p.Size) - f.Counted(); more != 0 {
+			if err := charge(ctx, tx, f.Owner, more, more, p.Limits); err != nil {
 				return nil, err
 			}
 		}
@@ -141,6 +162,11 @@ func (t files) FinishFile(ctx context.Context, tenant, id string, size int64, su
 		f, err := uploading(ctx, tx, tenant, id, size)
 		if err != nil {
 			return nil, err
+		}
+		if less := size - f.Counted(); less != 0 { // it ends before its announced size
+			if err := charge(ctx, tx, f.Owner, less, less, store.FileLimits{}); err != nil {
+				return nil, err
+			}
 		}
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -168,7 +194,7 @@ func dropFile(ctx context.Context, tx Tx, tenant, id string, before time.Time) (
 	case !before.IsZero() && (f.Expire == nil || f.Expire.After(before)):
 		return nil, store.ErrNotFound
 	}
-	if err := charge(ctx, tx, f.Owner, -f.Counted(), store.FileLimits{}); err != nil {
+	if err := charge(ctx, tx, f.Owner, -f.Counted(), 0, store.FileLimits{}); err != nil {
 		return nil, err
 	}
 	if _, err := tx.Send(ctx,
