@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -403,5 +404,28 @@ func TestTheNamesOfAnArchivesFoldersAreBounded(t *testing.T) {
 				t.Errorf("it keeps %d folders in mind", n)
 			}
 		})
+	}
+}
+
+// TestAnEmptyFileOfAnArchiveCostsLittle counts the memory that each entry takes: an archive of some KB has many.
+func TestAnEmptyFileOfAnArchiveCostsLittle(t *testing.T) {
+	const entries = 2000
+	var all []entry
+	for i := range entries {
+		all = append(all, file(fmt.Sprintf("d%d/f%d", i/1000, i), ""))
+	}
+	from := bytes.NewReader(archive(t, all))
+	tree, dir := emptyTree(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := tree.Unpack(t.Context(), from, upTo(1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / entries; each > 8<<10 {
+		t.Errorf("an empty file took %d bytes", each)
+	}
+	if made, err := filepath.Glob(filepath.Join(dir, "*", "*")); err != nil || len(made) != entries {
+		t.Errorf("%d files, %v", len(made), err)
 	}
 }

@@ -76,7 +76,8 @@ func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries in
 	if err := checkSizes(in, size); err != nil {
 		return err
 	}
-	u := unpacker{tree: t, reserve: reserve, dirs: map[string]folder{}, names: maxNames}
+	u := newUnpacker(t, reserve)
+	defer u.close()
 	for _, f := range in.File {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -85,7 +86,7 @@ func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries in
 			return err
 		}
 	}
-	return u.finish()
+	return u.finish(ctx)
 }
 
 // maxDirectory is the largest size of a zip's directory, in bytes for each allowed entry: names are mostly
