@@ -84,7 +84,7 @@ func Apply(name string, content []byte, edits []Edit) ([]byte, []int32, error) {
 		r := newReplacement(content, e)
 		switch n := r.found(); {
 		case n == 0:
-			return nil, nil, &EditError{Index: i, Why: whyMissing(content, e.Old)}
+			return nil, nil, &EditError{Index: i, Why: r.whyMissing()}
 		case n > 1 && !e.All:
 			return nil, nil, &EditError{Index: i, Found: n}
 		default:

@@ -42,7 +42,17 @@ func TestAnEditKeepsTheLineEndsOfItsPlace(t *testing.T) {
 		"CR inside LF is no line end":        {"a\rb\nc\n", Edit{Old: "c\n", New: "d\ne\n"}, "a\rb\nd\ne\n"},
 		"mixed, the place has CR LF":         {"a\nb\r\nc\r\nd\n", Edit{Old: "b\nc", New: "x\ny\nz"}, "a\nx\r\ny\r\nz\r\nd\n"},
 		"mixed, the place has LF":            {"a\r\nb\nc\nd\r\n", Edit{Old: "b\nc", New: "x\ny\nz"}, "a\r\nx\ny\nz\nd\r\n"},
-		"mixed, the place has both":          {"a\r\nb\nc\r\n", Edit{Old: "a\nb\nc", New: "a\nx\nc"}, "a\r\nx\r\nc\r\n"},
+		"mixed, the place has both":          {"a\r\nb\nc\r\n", Edit{Old: "a\nb\nc", New: "a\nx\nc"}, "a\r\nx\nc\r\n"},
+		"mixed, every line changes":          {"a\r\nb\nc\r\n", Edit{Old: "a\nb\nc", New: "A\nB\nC"}, "A\r\nB\nC\r\n"},
+		"mixed, with the end of the last":    {"a\r\nb\nc\r\nd", Edit{Old: "a\nb\nc\n", New: "A\nB\nC\n"}, "A\r\nB\nC\r\nd"},
+		"mixed, a line goes":                 {"a\r\nb\nc\r\nd\n", Edit{Old: "a\nb\nc\nd", New: "a\nc\nd"}, "a\r\nc\r\nd\n"},
+		"mixed, a line goes and one changes": {"a\r\nb\nc\r\nd\n", Edit{Old: "a\nb\nc\nd", New: "b\nC\nd"}, "b\nC\r\nd\n"},
+		"mixed, a line comes in between":     {"a\nb\r\nc\nd\n", Edit{Old: "a\nb\nc\nd", New: "a\nb\nx\nc\nd"}, "a\nb\r\nx\r\nc\nd\n"},
+		"mixed, a line comes first":          {"a\r\nb\nc\n", Edit{Old: "a\nb", New: "x\na\nb"}, "x\r\na\r\nb\nc\n"},
+		"mixed, lines come at both ends":     {"a\r\nb\nc\r\n", Edit{Old: "a\nb\nc", New: "x\na\nb\nc\ny"}, "x\r\na\r\nb\nc\r\ny\r\n"},
+		"mixed, every place":                 {"a\r\nb\na\nb\r\n", Edit{Old: "a\nb", New: "A\nB", All: true}, "A\r\nB\nA\nB\r\n"},
+		"mixed, the last line has no end":    {"a\r\nb\nc", Edit{Old: "a\nb\nc", New: "A\nB\nC\nD"}, "A\r\nB\nC\nD"},
+		"mixed, equal lines":                 {"}\r\n}\n}\r\n", Edit{Old: "}\n}\n}", New: "x\n}\n}"}, "x\r\n}\n}\r\n"},
 		"mixed, the place is in a line":      {"a\nb\r\nc\n", Edit{Old: "b", New: "x\ny"}, "a\nx\r\ny\r\nc\n"},
 		"mixed, the place is the last line":  {"a\nb\r\nc", Edit{Old: "c", New: "x\ny"}, "a\nb\r\nx\r\ny"},
 		"mixed, places with either":          {"a\nb\na\r\nb\r\n", Edit{Old: "a\nb\n", New: "x\ny\n", All: true}, "x\ny\nx\r\ny\r\n"},
@@ -107,6 +117,45 @@ func TestAnEditThatWouldBreakAnEncodingIsRefused(t *testing.T) {
 		if _, _, err := Apply("f", []byte(content), []Edit{{Old: "café one", New: "x"}}); !errors.As(err, &fault) || !strings.Contains(fault.Why, says) {
 			t.Errorf("%q: %v", content, err)
 		}
+	}
+}
+
+func TestATextThatIsNearlyThereIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ content, old, says string }{
+		"spaces for a tab":              {"a\nif x {\n\treturn y\n}\n", "    return y\n", `line 3 of the file has "\treturn y\n" where the text has "    return y\n"`},
+		"a tab for spaces":              {"a\n  b: 1\n", "\tb: 1", `line 2 of the file has "  b: 1\n" where the text has "\tb: 1"`},
+		"spaces for a tab, second line": {"if x {\n\treturn y\n}\n", "if x {\n    return y\n}", `line 2 of the file has "\treturn y\n" where the text has "    return y\n"`},
+		"another depth":                 {"a:\n    b\n    c\n", "  b\n  c\n", `line 3`},
+		"blanks at a line's end":        {"one  \ntwo\n", "one\ntwo", `line 1 of the file has "one  \n" where the text has "one\n"`},
+		"no blanks at a line's end":     {"one\ntwo\n", "one \ntwo", `line 1 of the file has "one\n"`},
+		"a blank line more":             {"one\n\n\ntwo\n", "one\n\ntwo", `line 3 of the file has "\n" where the text has "two"`},
+		"no line end at the file's end": {"one\ntwo", "two\n", `has "two" where the text has "two\n"`},
+		"a space that does not break":   {"a\u00a0b\n", "a b", `"a\u00a0b\n"`},
+		"a character of no width":       {"a\u200bb\n", "ab", `"a\u200bb\n"`},
+		"a wrapped line":                {"one two\nthree\n", "one\ntwo three", `line 1 of the file has "one two\n"`},
+		"curly quotes":                  {"x\nsay “hi”\n", `say "hi"`, "similar characters differ: line 2"},
+		"a long dash":                   {"a — b\n", "a - b", "similar characters differ: line 1"},
+		"another case":                  {"x\nHello\n", "hello", "upper and lower case differ: line 2"},
+		"the numbers of Read":           {"one\ntwo\n", "     1\tone\n     2\ttwo", "line numbers"},
+		"escapes":                       {"one\ntwo\n", `one\ntwo`, "escapes"},
+		"CR LF, spaces for a tab":       {"a\r\n\tb\r\nc\r\n", "    b\nc", `line 2 of the file has "\tb\n"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var fault *EditError
+			if _, _, err := Apply("f", []byte(tc.content), []Edit{{Old: tc.old, New: "new"}}); !errors.As(err, &fault) || fault.Found != 0 || !strings.Contains(fault.Why, tc.says) {
+				t.Errorf("%v, want %q", err, tc.says)
+			}
+		})
+	}
+	var fault *EditError
+	if _, _, err := Apply("f", []byte("one\n"), []Edit{{Old: "two", New: "x"}}); !errors.As(err, &fault) || fault.Why != "" {
+		t.Errorf("of a text that is nowhere: %v", err)
+	}
+	long := strings.Repeat("x", 30_000) + "\ty" + strings.Repeat("z", 30_000)
+	if _, _, err := Apply("f", []byte(long), []Edit{{Old: "x yz", New: "x"}}); !errors.As(err, &fault) || !strings.Contains(fault.Why, `x\tyz`) || len(fault.Why) > 500 {
+		t.Errorf("in a long line: %v", err)
 	}
 }
 

@@ -49,14 +49,15 @@ func (e encoding) accepts(name string, edit Edit) error {
 // normalizable is the largest content that is searched in another Unicode form.
 const normalizable = 1 << 20
 
-// whyMissing returns what may keep a text from being found; empty if unknown.
-func whyMissing(content []byte, old string) string {
+// whyMissing returns what may keep the text to replace from being found; empty if unknown.
+func (r *replacement) whyMissing() string {
 	switch {
-	case bytes.IndexByte(content, 0) >= 0:
+	case bytes.IndexByte(r.content, 0) >= 0:
 		return "the file has NUL bytes: it is not text, or not UTF-8"
-	case len(content) <= normalizable && isWide(old) &&
-		bytes.Contains(norm.NFC.Bytes(content), norm.NFC.Bytes([]byte(old))):
+	case len(r.content) > normalizable:
+		return ""
+	case isWide(r.Old) && bytes.Contains(norm.NFC.Bytes(r.content), norm.NFC.Bytes([]byte(r.Old))):
 		return "the file has it in another Unicode form: a letter and its accent are one character there and two here, or the other way round"
 	}
-	return ""
+	return almost(r.text, r.Old)
 }

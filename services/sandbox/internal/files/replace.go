@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,8 @@ type replacement struct {
 	text []byte
 	at   position
 	ends lineEnds
+	// origin has for each line of the new text the line of the old one whose end it takes; nil until it is needed.
+	origin []int
 }
 
 func newReplacement(content []byte, e Edit) *replacement {
@@ -77,10 +80,24 @@ func (r *replacement) textAt(begin, end int) string {
 	if r.verbatim() {
 		return r.New
 	}
-	if e := r.ends.near(r.content, begin, end); e != lf {
-		return strings.ReplaceAll(r.New, lf, e)
+	ends := r.ends.of(r.content, begin, end)
+	first := ends[0]
+	if !slices.ContainsFunc(ends, func(e string) bool { return e != first }) {
+		return strings.ReplaceAll(r.New, lf, first)
 	}
-	return r.New
+	if r.origin == nil {
+		r.origin = align(strings.Split(r.Old, lf), strings.Split(r.New, lf))
+	}
+	var b strings.Builder
+	line := 0
+	for text := range strings.SplitAfterSeq(r.New, lf) {
+		if kept, ended := strings.CutSuffix(text, lf); ended {
+			text = kept + ends[r.origin[line]]
+		}
+		b.WriteString(text)
+		line++
+	}
+	return b.String()
 }
 
 // Line ends.
@@ -149,15 +166,23 @@ func (e *lineEnds) fold(content []byte) []byte {
 	return content
 }
 
-// near returns the line end in a place, or else the next one, or else the last one. Successive calls need
-// increasing places.
-func (e *lineEnds) near(content []byte, begin, end int) string {
+// of returns the ends of the lines that a place has a part of. Successive calls need increasing places.
+func (e *lineEnds) of(content []byte, begin, end int) (all []string) {
 	if !e.mixed {
-		return e.single
+		return []string{e.single}
 	}
-	if i := bytes.IndexByte(content[begin:end], '\n'); i >= 0 {
-		return endAt(content, begin+i)
+	for at := begin; ; {
+		i := bytes.IndexByte(content[at:end], '\n')
+		if i < 0 {
+			return append(all, e.after(content, end))
+		}
+		all = append(all, endAt(content, at+i))
+		at += i + 1
 	}
+}
+
+// after returns the next line end after a place, or else the last one.
+func (e *lineEnds) after(content []byte, end int) string {
 	if e.next < end {
 		if e.next = len(content); end <= e.last {
 			e.next = end + bytes.IndexByte(content[end:], '\n')
