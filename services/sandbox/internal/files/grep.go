@@ -25,7 +25,7 @@ const (
 
 // Limits of a search.
 const (
-	maxGrepText    = 2000      // bytes sent of a line
+	maxGrepText    = 2000      // bytes sent of a line, around the match
 	maxGrepLine    = 1 << 20   // bytes searched of a line of a file that is larger than maxGrepWhole
 	maxGrepWhole   = 32 << 20  // bytes of a file that is searched at once
 	maxGrepMatches = 1_000_000 // in a file whose matches may span lines
@@ -51,6 +51,8 @@ type GrepMatch struct {
 	Text    []byte
 	Context bool
 	Count   int64
+	// CutBefore and CutAfter are how many bytes of the line were left out before and after the text.
+	CutBefore, CutAfter int64
 }
 
 // Grep searches files in the order of paths and lines, and sends its matches. It leaves out binary files

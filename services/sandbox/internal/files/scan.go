@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +25,7 @@ type scan struct {
 	piece   []GrepMatch // matches to be passed on
 	sent    int
 	count   int64
+	from    int         // where the match begins in the line, in a search whose matches may span lines
 	before  []GrepMatch // lines that may become context
 	after   int         // lines still to be sent as context
 }
@@ -250,7 +252,11 @@ func (s *scan) spans(text []byte) error {
 		for len(all) > 0 && all[0][0] < start && all[0][1] <= start {
 			all = all[1:]
 		}
-		return len(all) > 0 && all[0][0] <= end
+		if len(all) == 0 || all[0][0] > end {
+			return false
+		}
+		s.from = max(all[0][0]-start, 0)
+		return true
 	}
 	for number, start := int64(1), 0; start < len(text); number++ {
 		if number%1024 == 0 && s.ctx.Err() != nil {
@@ -285,7 +291,8 @@ func (s *scan) line(number int64, text []byte, match bool) error {
 	if s.q.Mode != GrepLines {
 		return nil
 	}
-	m := GrepMatch{Path: s.job.name, Line: number, Context: !match, Text: bytes.Clone(text[:min(len(text), maxGrepText)])}
+	m := s.excerpt(text, match)
+	m.Line = number
 	switch {
 	case match:
 		for _, b := range s.before {
@@ -305,6 +312,36 @@ func (s *scan) line(number int64, text []byte, match bool) error {
 		s.before = append(s.before, m)
 	}
 	return nil
+}
+
+// excerpt returns a line, or the part of a long line around its match.
+func (s *scan) excerpt(text []byte, match bool) GrepMatch {
+	m := GrepMatch{Path: s.job.name, Context: !match}
+	begin, end := 0, len(text)
+	if end > maxGrepText {
+		if match {
+			begin = min(max(s.place(text)-maxGrepText/4, 0), len(text)-maxGrepText)
+		}
+		for end = begin + maxGrepText; begin > 0 && begin < end && !utf8.RuneStart(text[begin]); {
+			begin++
+		}
+		for least := end - utf8.UTFMax; end > least && end < len(text) && !utf8.RuneStart(text[end]); {
+			end--
+		}
+	}
+	m.Text, m.CutBefore, m.CutAfter = bytes.Clone(text[begin:end]), int64(begin), int64(len(text)-end)
+	return m
+}
+
+// place returns where the match begins in a matching line.
+func (s *scan) place(text []byte) int {
+	switch {
+	case s.q.Multiline:
+		return s.from
+	case s.pattern.plain:
+		return s.pattern.needle.index(text)
+	}
+	return s.pattern.find(s.ctx, text)
 }
 
 // emit passes a match on. One match beyond the maximum shows that there is more.

@@ -209,6 +209,7 @@ func (s *fileServer) GrepFiles(r *sandboxv1.GrepFilesRequest, stream sandboxv1.F
 	more, err := t.Grep(stream.Context(), q, func(m files.GrepMatch) error {
 		batch.Matches = append(batch.Matches, &sandboxv1.GrepMatch{
 			Path: filename.Encode(m.Path), Line: m.Line, Text: m.Text, Context: m.Context, Count: m.Count,
+			CutBefore: m.CutBefore, CutAfter: m.CutAfter,
 		})
 		if size += len(m.Text) + len(m.Path); len(batch.Matches) < grepBatch && size < grepBatchBytes {
 			return nil

@@ -66,6 +66,18 @@ func (w *workspace) glob(ctx context.Context, c event) result {
 	return result{text: strings.TrimSuffix(b.String(), "\n")}
 }
 
+// lineOf returns the text of a matching line, with notes on what was left out of a long one.
+func lineOf(m *sandboxv1.GrepMatch) string {
+	text := strings.ToValidUTF8(string(m.GetText()), "\uFFFD")
+	if n := m.GetCutBefore(); n > 0 {
+		text = fmt.Sprintf("[%d bytes cut] ... %s", n, text)
+	}
+	if n := m.GetCutAfter(); n > 0 {
+		text += fmt.Sprintf(" ... [%d bytes cut]", n)
+	}
+	return text
+}
+
 // grep searches the contents of files.
 func (w *workspace) grep(ctx context.Context, c event) result {
 	q, bad, ok := readQuery(c)
@@ -98,7 +110,7 @@ func (w *workspace) grep(ctx context.Context, c event) result {
 				more = true
 				break
 			}
-			fmt.Fprintf(&b, "%s:%d:%s\n", shown(x.GetPath()), x.GetLine(), strings.ToValidUTF8(string(x.GetText()), "\uFFFD"))
+			fmt.Fprintf(&b, "%s:%d:%s\n", shown(x.GetPath()), x.GetLine(), lineOf(x))
 		}
 	}
 }

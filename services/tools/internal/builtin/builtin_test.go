@@ -152,7 +152,7 @@ func TestRead(t *testing.T) {
 	w.want("Read", `{"file_path":"a.txt","offset":9}`, ok, "Warning: the file exists but has fewer than 9 lines.")
 	w.want("Read", `{"file_path":"long"}`, ok, "     1\t"+strings.Repeat("é", 2000)+"... [line cut]\n     2\tnext")
 	w.contains("Read", `{"file_path":"many"}`, ok, "  2000\tx\n\n[The file has more lines. Go on with offset 2001.]")
-	w.contains("Read", `{"file_path":"bin"}`, failing, "NUL bytes")
+	w.contains("Read", `{"file_path":"bin"}`, failing, "bin is not text but binary data, of 3 bytes; Read cannot show it. Look at it with Bash: file bin; xxd bin | head -n 20")
 	w.want("Read", `{"file_path":"latin"}`, ok, "     1\tcaf\uFFFD")
 	w.contains("Read", `{"file_path":"dir"}`, failing, "use LS for a directory")
 	w.contains("Read", `{"file_path":"nope"}`, failing, "File does not exist: nope")
@@ -396,4 +396,53 @@ func FuzzGrepArguments(f *testing.F) {
 
 func FuzzGlobArguments(f *testing.F) {
 	fuzzArguments(f, "Glob", `{"pattern":"**/*.go"}`, `{"pattern":"/workspace/*"}`, `{"pattern":"[","path":"/"}`, `{"pattern":"{a,b}","path":"../.."}`)
+}
+
+// TestReadNamesABinary reads files that are no text, and texts that look like some.
+func TestReadNamesABinary(t *testing.T) {
+	w := newWorld(t)
+	random := make([]byte, 600) // without NUL bytes
+	for i := range random {
+		random[i] = byte(1 + (i*7919+i*i*31)%255)
+	}
+	for name, c := range map[string]struct{ content, says string }{
+		"data.bin":      {string(random), "data.bin is not text but binary data, of 600 bytes"},
+		"a b'c.bin":     {string(random), `xxd 'a b'\''c.bin'`},
+		"x.gz":          {"\x1f\x8b\x08\x08rest", "application/x-gzip, of 8 bytes; Read cannot show it. Look at it with Bash: zcat x.gz"},
+		"x.tar.gz":      {"\x1f\x8b\x08\x08rest", "tar -tzf x.tar.gz"},
+		"x.zip":         {"PK\x03\x04\x14\x00\x00\x00", "application/zip, of 8 bytes; Read cannot show it. Look at it with Bash: unzip -l x.zip"},
+		"paper.pdf":     {"%PDF-1.7\n1 0 obj\n", "a PDF, of 17 bytes; Read cannot show it. Look at it with Bash: pdftotext paper.pdf"},
+		"tool":          {"\x7fELF\x02\x01\x01\x00", "a program or library (ELF)"},
+		"app.db":        {"SQLite format 3\x00", "sqlite3 app.db .schema"},
+		"x.xz":          {"\xfd7zXZ\x00\x00\x04", "xzcat x.xz"},
+		"wide.txt":      {"\xff\xfeh\x00i\x00", "wide.txt is text in UTF-16 (6 bytes)"},
+		"late-nul":      {strings.Repeat("text\n", 1500) + "\x00", "late-nul is not text but binary data, of 7501 bytes"},
+		"damaged-image": {"\x89PNG\r\n\x1a\n\x00\x00", "is damaged"},
+	} {
+		w.sandbox.Put(session, name, c.content)
+		w.contains("Read", object(t, map[string]any{"file_path": name}), failing, c.says)
+	}
+	for name, content := range map[string]string{
+		"BMW": "BMW and VW", "GIF89a": "GIF89a is a format", "MZ": "MZ is a prefix", "PK": "PK\n", "latin1": "\xfcber \xe4lter\n", "sjis": "\x93\xfa\x96{\x8c\xea\n",
+		"ansi": "\x1b[31mred\x1b[0m", "wide": strings.Repeat("é", 3000), "ID3": "ID3 tags",
+	} {
+		w.sandbox.Put(session, name, content)
+		w.contains("Read", object(t, map[string]any{"file_path": name}), ok, "     1\t")
+	}
+	w.sandbox.Put(session, "picture", string(mediatest.Picture("image/png")))
+	r, err := w.run("Read", `{"file_path":"picture"}`)
+	if err != nil || r.GetContent()[0].GetImage().GetMediaType() != "image/png" {
+		t.Errorf("a picture without an ending: %v, %v", r, err)
+	}
+}
+
+func TestGrepSaysWhatWasCutOfALine(t *testing.T) {
+	var b strings.Builder
+	grepParams{}.showLines(&b, []*sandboxv1.GrepMatch{
+		{Path: "a", Line: 1, Text: []byte("one needle two"), CutBefore: 14_000, CutAfter: 16_000},
+		{Path: "a", Line: 2, Text: []byte("needle")},
+	})
+	if got, want := b.String(), "/workspace/a:1:[14000 bytes cut] ... one needle two ... [16000 bytes cut]\n/workspace/a:2:needle\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

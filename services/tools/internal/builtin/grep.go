@@ -29,6 +29,7 @@ var grepSpec = tool.Spec{
 
 - output_mode: files_with_matches (the default) lists the files, content shows the lines, count the number of matching lines in each file.
 - glob (such as *.js or **/*.{ts,tsx}) or type (such as go, py, js) choose the files; path the directory or file.
+- Of a line of more than 2000 bytes the part around the match is shown, with notes on what was cut.
 - -A, -B, -C, -n and head_limit shape the output. With multiline a match may span lines.`,
 	InputSchema: `{
   "type": "object",
@@ -227,8 +228,20 @@ func (p grepParams) showLines(b *strings.Builder, matches []*sandboxv1.GrepMatch
 		if p.Numbers == nil || *p.Numbers {
 			fmt.Fprintf(b, "%d%s", m.GetLine(), sep)
 		}
-		b.WriteString(strings.ToValidUTF8(withoutEnd(string(m.GetText())), "\uFFFD") + "\n")
+		b.WriteString(lineOf(m) + "\n")
 	}
+}
+
+// lineOf returns the text of a line, with notes on what was left out of a long one.
+func lineOf(m *sandboxv1.GrepMatch) string {
+	text := strings.ToValidUTF8(withoutEnd(string(m.GetText())), "\uFFFD")
+	if n := m.GetCutBefore(); n > 0 {
+		text = fmt.Sprintf("[%d bytes cut] ... %s", n, text)
+	}
+	if n := m.GetCutAfter(); n > 0 {
+		text += fmt.Sprintf(" ... [%d bytes cut]", n)
+	}
+	return text
 }
 
 // fileTypes are the types that a search can be limited to, as globs.

@@ -72,24 +72,30 @@ func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 		First: p.Offset.Within(1, maxLineNo), Count: p.Limit.Within(1, maxLineNo),
 		MaxLineBytes: 4 * (readLineChars + 1), MaxBytes: readMaxBytes,
 	}
-	data, end, err := r.read(to(ctx, c), &sandboxv1.ReadFileRequest{
+	got, err := r.read(to(ctx, c), &sandboxv1.ReadFileRequest{
 		Session: c.Session, Path: p.FilePath, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration,
 		Range: &sandboxv1.ReadFileRequest_Lines{Lines: lines},
 	}, readMaxBytes+1)
-	if err != nil {
+	switch {
+	case err != nil:
 		return readTexts.failure(ctx, err, p.FilePath)
+	case isPicture(got.data): // whatever its name says
+		return r.image(ctx, c, p.FilePath)
+	case isBinary(got.data):
+		return tool.Failed(notText(p.FilePath, got)), nil
 	}
-	return numbered(data, end, lines.GetFirst()), nil
+	return numbered(got.data, got.end, lines.GetFirst()), nil
 }
 
 func (r read) image(ctx context.Context, c tool.Call, file string) (*tool.Result, error) {
-	data, _, err := r.read(to(ctx, c), &sandboxv1.ReadFileRequest{
+	got, err := r.read(to(ctx, c), &sandboxv1.ReadFileRequest{
 		Session: c.Session, Path: file, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration,
 		Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Limit: media.MaxBytes + 1}},
 	}, media.MaxBytes+1)
 	if err != nil {
 		return readTexts.failure(ctx, err, file)
 	}
+	data := got.data
 	is := media.Type(data)
 	_, bad := media.Image(is, data)
 	switch {
@@ -103,30 +109,39 @@ func (r read) image(ctx context.Context, c tool.Call, file string) (*tool.Result
 	return tool.Image(is, filename.Show(path.Base(file)), data), nil
 }
 
+// piece is a part of a file.
+type piece struct {
+	data []byte
+	size int64 // of the whole file
+	end  *sandboxv1.ReadFileEnd
+}
+
 // read collects a file's pieces, at most limit bytes of them.
-func (r read) read(ctx context.Context, req *sandboxv1.ReadFileRequest, limit int) ([]byte, *sandboxv1.ReadFileEnd, error) {
+func (r read) read(ctx context.Context, req *sandboxv1.ReadFileRequest, limit int) (got piece, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := r.files.ReadFile(ctx, req)
 	if err != nil {
-		return nil, nil, err
+		return piece{}, err
 	}
-	var data []byte
-	var end *sandboxv1.ReadFileEnd
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return data, end, nil
+			return got, nil
 		}
 		if err != nil {
-			return nil, nil, err
+			return piece{}, err
+		}
+		if m.GetFile() != nil {
+			got.size = m.GetFile().GetSize()
 		}
 		if m.GetEnd() != nil {
-			end = m.GetEnd()
+			got.end = m.GetEnd()
 		}
-		data = append(data, m.GetData()...)
-		if len(data) > limit {
-			return data[:limit], end, nil
+		got.data = append(got.data, m.GetData()...)
+		if len(got.data) > limit {
+			got.data = got.data[:limit]
+			return got, nil
 		}
 	}
 }
@@ -145,9 +160,6 @@ func numbered(data []byte, end *sandboxv1.ReadFileEnd, first int64) *tool.Result
 			return tool.OK(fmt.Sprintf("Warning: the file exists but has fewer than %d lines.", first))
 		}
 		return tool.OK("Warning: the file exists but its contents are empty.")
-	}
-	if bytes.IndexByte(data, 0) >= 0 {
-		return tool.Failed(notText(data))
 	}
 	if first == 1 {
 		data = bytes.TrimPrefix(data, []byte(byteOrderMark))
@@ -170,14 +182,6 @@ func numbered(data []byte, end *sandboxv1.ReadFileEnd, first int64) *tool.Result
 
 // byteOrderMark begins some files. It is not shown: an Edit of the first line keeps it.
 const byteOrderMark = "\uFEFF"
-
-// notText describes a file that contains NUL bytes.
-func notText(data []byte) string {
-	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return "The file is UTF-16, which Read does not show. Look at it with iconv -f UTF-16 -t UTF-8."
-	}
-	return "The file is not text: it contains NUL bytes. Look at it with a command, such as xxd or file."
-}
 
 // withoutEnd returns a line without its line end, whose form Edit keeps.
 func withoutEnd(line string) string {

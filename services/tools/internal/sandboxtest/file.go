@@ -77,7 +77,7 @@ func (s *Sandbox) ReadFile(q *sandboxv1.ReadFileRequest, stream grpc.ServerStrea
 	if err != nil {
 		return err
 	}
-	send := []*sandboxv1.ReadFileResponse{{Kind: &sandboxv1.ReadFileResponse_File{File: &sandboxv1.FileInfo{Path: name}}}}
+	send := []*sandboxv1.ReadFileResponse{{Kind: &sandboxv1.ReadFileResponse_File{File: &sandboxv1.FileInfo{Path: name, Size: int64(len(data))}}}}
 	if q.GetBytes() != nil && int64(len(data)) > q.GetBytes().GetLimit() {
 		data = data[:q.GetBytes().GetLimit()]
 	}
