@@ -33,7 +33,7 @@ func (r *Runtime) command(sc state.Scope, v *view) (launch.Start, []block, error
 	args := []string{
 		"--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--tools", "", "--strict-mcp-config", "--setting-sources=",
 		"--disable-slash-commands", "--permission-mode", "default", "--permission-prompt-tool", "stdio", "--allowedTools", "mcp__" + serverName,
-		"--system-prompt-snapshot", "off", "--model", v.request.Model,
+		"--model", v.request.Model,
 	}
 	switch prompt := promptSign; {
 	case sc.Spec.ClaudeCode.PresetPrompt && v.request.System == "":
@@ -49,7 +49,7 @@ func (r *Runtime) command(sc state.Scope, v *view) (launch.Start, []block, error
 	} else {
 		args = append(args, "--session-id="+session)
 	}
-	return launch.Start{Program: r.config.Program, Args: args, Env: env, Session: session, Transcript: file}, say, nil
+	return launch.Start{Program: r.config.Program, Args: args, Env: env, Session: session, Transcript: file, Version: !r.pool.known()}, say, nil
 }
 
 // environment returns the CLI's variables: nothing of it leaves the sandbox but the requests to the model.

@@ -16,10 +16,11 @@ type result struct {
 	IsError bool    `json:"isError,omitempty"`
 }
 
-// handshake returns the first message to the CLI: it offers the tools.
+// handshake returns the first message to the CLI: it offers the tools. A version that does not know a member ignores it.
+// Without systemPromptSnapshot the newer ones would resume a conversation with its first prompt.
 func handshake(tools []offered) any {
 	return map[string]any{"type": "control_request", "request_id": "handshake", "request": map[string]any{
-		"subtype": "initialize", "sdkMcpServers": []string{serverName},
+		"subtype": "initialize", "systemPromptSnapshot": false, "sdkMcpServers": []string{serverName},
 		"sdkMcpServerManifests": map[string]any{serverName: map[string]any{
 			"initializeResult": greeting(), "toolsListResult": map[string]any{"tools": tools},
 		}},
@@ -115,6 +116,8 @@ func (p *process) tool(id string, message json.RawMessage) {
 		})
 	case "initialize":
 		reply(greeting())
+	case "tools/list": // of a version that does not take the list from the handshake
+		reply(map[string]any{"tools": p.tools})
 	default: // notifications, and what the handshake has told already
 		reply(map[string]any{})
 	}

@@ -178,6 +178,13 @@ func (p *pool) setVersion(v string) {
 	p.version, p.unusable = v, ""
 }
 
+// known reports whether the program's version is known, and can be used.
+func (p *pool) known() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version != "" && p.unusable == ""
+}
+
 func (p *pool) setUnusable(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

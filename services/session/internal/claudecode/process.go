@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,6 +59,7 @@ type process struct {
 	once  sync.Once
 	fault error
 
+	tools []offered    // those of the session
 	waits atomic.Int64 // the calls that wait for their results
 
 	write sync.Mutex // one line at a time
@@ -74,22 +76,21 @@ type ask struct {
 	reply chan []byte // takes one answer, as the API streams it
 }
 
-// begin runs a program through a relay at the other end of pipe, which begin closes in the end. init is the
-// handshake's message.
-func begin(pipe io.ReadWriteCloser, start launch.Start, init any) (*process, error) {
+// begin runs a program through a relay at the other end of pipe, which begin closes in the end, and offers it tools.
+func begin(pipe io.ReadWriteCloser, start launch.Start, tools []offered) (*process, error) {
 	mux, err := yamux.Client(pipe, launch.Config())
 	if err != nil {
 		return nil, errors.Join(err, pipe.Close())
 	}
 	p := &process{
 		mux: mux, asks: make(chan *ask, maxAsks), slots: make(chan struct{}, maxAsks), ready: make(chan struct{}), over: make(chan struct{}),
-		results: map[string]chan result{}, idle: make(chan struct{}),
+		results: map[string]chan result{}, idle: make(chan struct{}), tools: tools,
 	}
 	if p.control, err = mux.Open(); err == nil {
 		err = p.send(start)
 	}
 	if err == nil {
-		err = p.send(init)
+		err = p.send(handshake(tools))
 	}
 	if err != nil {
 		return nil, errors.Join(err, mux.Close())
@@ -217,17 +218,15 @@ func (p *process) take(line []byte) error {
 		}
 		p.rest()
 	case launch.Type:
-		return ended(line)
+		return p.relayed(line)
 	}
 	return nil
 }
 
-// greeted notes the answer to the handshake.
+// greeted notes the answer to the handshake, in which newer versions name themselves.
 func (p *process) greeted(version string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.version = version; tooOld(version) {
-		return &UnusableError{fmt.Sprintf("the program is Claude Code %s, which is older than %d.0: install a newer one", version, oldest)}
+	if err := p.setVersion(version); err != nil {
+		return err
 	}
 	select {
 	case <-p.ready:
@@ -237,13 +236,45 @@ func (p *process) greeted(version string) error {
 	return nil
 }
 
-// oldest is the first main version whose protocol is known.
-const oldest = 2
+// setVersion notes the program's version, if it says one.
+func (p *process) setVersion(version string) error {
+	if version == "" {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.version = version; tooOld(version) {
+		return &UnusableError{fmt.Sprintf("the program is Claude Code %s, which is older than %s: install that one or a newer one", version, oldestVersion)}
+	}
+	return nil
+}
+
+// relayed handles a line of the relay.
+func (p *process) relayed(line []byte) error {
+	var l launch.Line
+	if err := json.Unmarshal(line, &l); err != nil {
+		return err
+	}
+	if l.Version != "" {
+		version, _, _ := strings.Cut(l.Version, " ") // 2.1.250 (Claude Code)
+		return p.setVersion(version)
+	}
+	return ended(l)
+}
+
+// oldestVersion is the first version that was tried, of those that take texts of people as text alone.
+const oldestVersion = "2.1.250"
 
 func tooOld(version string) bool {
-	var major int
-	_, err := fmt.Sscanf(version, "%d.", &major)
-	return err == nil && major < oldest
+	has, ok := numbers(version)
+	least, _ := numbers(oldestVersion)
+	return ok && slices.Compare(has[:], least[:]) < 0
+}
+
+// numbers returns the numbers of a version, and false for a text of another form.
+func numbers(version string) (n [3]int, ok bool) {
+	_, err := fmt.Sscanf(version, "%d.%d.%d", &n[0], &n[1], &n[2])
+	return n, err == nil
 }
 
 // begun checks what the CLI says at the beginning of its work.
@@ -257,11 +288,7 @@ func (p *process) begun(m printed) error {
 }
 
 // ended says how the program ended.
-func ended(line []byte) error {
-	var l launch.Line
-	if err := json.Unmarshal(line, &l); err != nil {
-		return err
-	}
+func ended(l launch.Line) error {
 	switch {
 	case l.Missing:
 		return &UnusableError{"the program does not exist in the sandbox: " + l.Fault}

@@ -38,7 +38,7 @@ import (
 
 // Config is the operator's.
 type Config struct {
-	Program   string        `key:"program" help:"path of the Claude Code program (2.0 or newer) in sandboxes; the operator installs it and shows it there, as with sandbox.read-only-paths; empty: agents with the runtime claude-code cannot work"`
+	Program   string        `key:"program" help:"path of the Claude Code program (2.1.250 or newer) in sandboxes; the operator installs it and shows it there, as with sandbox.read-only-paths; empty: agents with the runtime claude-code cannot work"`
 	KeepAlive time.Duration `key:"keep-alive" help:"how long the program runs on after a step or a turn, waiting for the next one; 0: until its place is needed or the server ends"`
 	Processes int           `key:"processes" help:"the most programs that a replica runs at the same time; the one that has waited for longest makes room, and a further turn waits"`
 }
@@ -190,7 +190,7 @@ func (r *Runtime) start(sc state.Scope, v *view, key digest) (*conversation, err
 		r.pool.release()
 		return nil, fmt.Errorf("the sandbox does not run it: %s", state.Explain(err))
 	}
-	p, err := begin(pipe, start, handshake(offer(v.request.Tools)))
+	p, err := begin(pipe, start, offer(v.request.Tools))
 	if err != nil {
 		r.pool.release()
 		return nil, fmt.Errorf("the CLI cannot be reached: %w", err)

@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ import (
 // program returns the CLI.
 func program(t *testing.T) string {
 	t.Helper()
-	path, err := filepath.Abs("../../../../bin/claude-code/claude")
+	path, err := filepath.Abs(cmp.Or(os.Getenv("CLAUDE_CODE_PROGRAM"), "../../../../bin/claude-code/claude")) // the variable tries another version
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,11 +289,14 @@ func TestAProgramThatCannotBeUsed(t *testing.T) {
 		return path
 	}
 	for name, c := range map[string]struct{ program, reason, text string }{
-		"missing": {"/nonexistent/claude", "RUNTIME_UNAVAILABLE", "does not exist"},
-		"too old": {script(`echo '{"type":"control_response","response":{"subtype":"success","response":{"claude_code_version":"1.0.9"}}}'; exec cat >/dev/null`), "RUNTIME_UNAVAILABLE", "1.0.9"},
-		"dies":    {script("echo a last word >&2; exit 3"), "RUNTIME_FAILED", "a last word"},
-		"floods":  {script("exec yes no-JSON"), "RUNTIME_FAILED", "no message of its protocol"},
-		"refuses": {script(`echo '{"type":"result","is_error":true,"errors":["No conversation"]}'; exec cat >/dev/null`), "RUNTIME_FAILED", "No conversation"},
+		"missing":         {"/nonexistent/claude", "RUNTIME_UNAVAILABLE", "does not exist"},
+		"too old":         {script(`echo '{"type":"control_response","response":{"subtype":"success","response":{"claude_code_version":"1.0.9"}}}'; exec cat >/dev/null`), "RUNTIME_UNAVAILABLE", "1.0.9"},
+		"too old by far":  {script(`if [ "$1" = --version ]; then echo "2.1.249 (Claude Code)"; exit; fi; echo "error: unknown option" >&2; exit 1`), "RUNTIME_UNAVAILABLE", "Claude Code 2.1.249, which is older than 2.1.250"},
+		"of another form": {script(`if [ "$1" = --version ]; then echo unknown; exit; fi; echo a last word >&2; exit 3`), "RUNTIME_FAILED", "a last word"},
+		"odd version":     {script(`if [ "$1" = --version ]; then head -c 100000 /dev/zero; exit; fi; echo a last word >&2; exit 3`), "RUNTIME_FAILED", "a last word"},
+		"dies":            {script("echo a last word >&2; exit 3"), "RUNTIME_FAILED", "a last word"},
+		"floods":          {script("exec yes no-JSON"), "RUNTIME_FAILED", "no message of its protocol"},
+		"refuses":         {script(`echo '{"type":"result","is_error":true,"errors":["No conversation"]}'; exec cat >/dev/null`), "RUNTIME_FAILED", "No conversation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := begun(t, agent.Spec{}, Config{Program: c.program})
@@ -301,6 +305,16 @@ func TestAProgramThatCannotBeUsed(t *testing.T) {
 				t.Errorf("%v, %v", err, out.End)
 			}
 		})
+	}
+}
+
+func TestWhichVersionsAreTooOld(t *testing.T) {
+	for version, want := range map[string]bool{
+		"1.9.999": true, "2.0.0": true, "2.1.9": true, "2.1.197": true, "2.1.249": true, "2.1.250": false, "2.1.329": false, "2.2.0": false, "10.0.1": false, "odd": false, "2": false,
+	} {
+		if got := tooOld(version); got != want {
+			t.Errorf("%s: %v", version, got)
+		}
 	}
 }
 

@@ -26,14 +26,19 @@ type Start struct {
 	// Session and Transcript are the CLI's own name of the conversation and its file; empty: a new one.
 	Session    string `json:"session,omitempty"`
 	Transcript []byte `json:"transcript,omitempty"`
+	// Version asks the relay to send what the program says to --version in a line of its own, before it runs.
+	Version bool `json:"version,omitempty"`
 }
 
 // Type is the type of the relay's own lines on the first stream.
 const Type = "fairlead_relay"
 
-// Line is the relay's last line on the first stream: how the program ended, or why it did not start.
+// Line is a line of the relay on the first stream. The first may be the program's version. The last says how the
+// program ended, or why it did not start.
 type Line struct {
 	Type string `json:"type"`
+	// Version is what the program says to --version; empty in the last line.
+	Version string `json:"version,omitempty"`
 	// Missing says that there is no such program.
 	Missing bool `json:"missing,omitempty"`
 	// Fault is why the program could not be started.

@@ -117,7 +117,37 @@ func relay(mux *yamux.Session, out io.Writer, in io.Reader, start launch.Start) 
 	for _, e := range start.Env {
 		env = append(env, fill.Replace(e))
 	}
-	return execute(exec.CommandContext(ctx, start.Program, args...), append(env, "PATH="+os.Getenv("PATH")), in, out) //nolint:gosec // the session says what to run
+	env = append(env, "PATH="+os.Getenv("PATH"))
+	if start.Version {
+		tellVersion(ctx, out, start.Program, env)
+	}
+	return execute(exec.CommandContext(ctx, start.Program, args...), env, in, out) //nolint:gosec // the session says what to run
+}
+
+// versionTime bounds how long the program may take to say its version, and maxVersion how long that is.
+const (
+	versionTime = 30 * time.Second
+	maxVersion  = 100
+)
+
+// tellVersion writes a line with the program's version, if it says one.
+func tellVersion(ctx context.Context, out io.Writer, program string, env []string) {
+	ctx, cancel := context.WithTimeout(ctx, versionTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--version") //nolint:gosec // the session says what to run
+	cmd.Env, cmd.WaitDelay, cmd.SysProcAttr = env, grace, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	said, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		return // the program itself will not start either, and says why
+	}
+	version := make([]byte, maxVersion)
+	n, _ := io.ReadFull(said, version)
+	cancel() // it has said all, or more than a version
+	_ = cmd.Wait()
+	line, err := json.Marshal(launch.Line{Type: launch.Type, Version: strings.TrimSpace(string(version[:n]))})
+	if err == nil && n > 0 {
+		_, _ = out.Write(append(line, '\n')) // the session may be gone already
+	}
 }
 
 // execute runs the program to its end.
