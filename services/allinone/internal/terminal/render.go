@@ -197,7 +197,11 @@ func Used(u *sessionv1.Usage) string {
 	if u.GetCacheReadTokens() > 0 || u.GetCacheWriteTokens() > 0 {
 		s += fmt.Sprintf(" (and %d from the cache, %d into it)", u.GetCacheReadTokens(), u.GetCacheWriteTokens())
 	}
-	return s + fmt.Sprintf(", %d out, %s", u.GetOutputTokens(), Cost(u))
+	s += fmt.Sprintf(", %d out, %s", u.GetOutputTokens(), Cost(u))
+	if u.GetEstimated() { // an answer was cut off before the provider counted it
+		return "about " + s
+	}
+	return s
 }
 
 // Cost formats the cost in US dollars.

@@ -98,6 +98,7 @@ func AddUsage(a, b *sessionv1.Usage) {
 	a.CacheWriteTokens = store.Sum(a.CacheWriteTokens, b.GetCacheWriteTokens())
 	a.ThinkingTokens = store.Sum(a.ThinkingTokens, b.GetThinkingTokens())
 	a.CostNanoUsd = store.Sum(a.CostNanoUsd, b.GetCostNanoUsd())
+	a.Estimated = a.Estimated || b.GetEstimated()
 }
 
 // MergeDeltas joins adjacent deltas of the same block that follow each other in

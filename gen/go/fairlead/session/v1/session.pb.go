@@ -827,7 +827,9 @@ type Usage struct {
 	ThinkingTokens int64 `protobuf:"varint,5,opt,name=thinking_tokens,json=thinkingTokens,proto3" json:"thinking_tokens,omitempty"`
 	// The cost by our own price table, in billionths of a US dollar. Zero when
 	// the table has no price for the model.
-	CostNanoUsd   int64 `protobuf:"varint,6,opt,name=cost_nano_usd,json=costNanoUsd,proto3" json:"cost_nano_usd,omitempty"`
+	CostNanoUsd int64 `protobuf:"varint,6,opt,name=cost_nano_usd,json=costNanoUsd,proto3" json:"cost_nano_usd,omitempty"`
+	// Whether a part is estimated: an answer was cut off before the provider said what it used.
+	Estimated     bool `protobuf:"varint,7,opt,name=estimated,proto3" json:"estimated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -902,6 +904,13 @@ func (x *Usage) GetCostNanoUsd() int64 {
 		return x.CostNanoUsd
 	}
 	return 0
+}
+
+func (x *Usage) GetEstimated() bool {
+	if x != nil {
+		return x.Estimated
+	}
+	return false
 }
 
 var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
@@ -991,14 +1000,15 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"max_tokens\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tmaxTokens\x122\n" +
 	"\x11max_cost_nano_usd\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0emaxCostNanoUsd\x12G\n" +
 	"\rmax_wall_time\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\vmaxWallTime\x12,\n" +
-	"\fsoft_percent\x18\x04 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\vsoftPercent\"\xf6\x01\n" +
+	"\fsoft_percent\x18\x04 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\vsoftPercent\"\x94\x02\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x03R\foutputTokens\x12*\n" +
 	"\x11cache_read_tokens\x18\x03 \x01(\x03R\x0fcacheReadTokens\x12,\n" +
 	"\x12cache_write_tokens\x18\x04 \x01(\x03R\x10cacheWriteTokens\x12'\n" +
 	"\x0fthinking_tokens\x18\x05 \x01(\x03R\x0ethinkingTokens\x12\"\n" +
-	"\rcost_nano_usd\x18\x06 \x01(\x03R\vcostNanoUsd*{\n" +
+	"\rcost_nano_usd\x18\x06 \x01(\x03R\vcostNanoUsd\x12\x1c\n" +
+	"\testimated\x18\a \x01(\bR\testimated*{\n" +
 	"\fSessionState\x12\x1d\n" +
 	"\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12SESSION_STATE_IDLE\x10\x01\x12\x19\n" +

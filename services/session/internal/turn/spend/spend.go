@@ -174,6 +174,9 @@ func (s *Spend) ModelAnswered(err error) {
 	s.unused = errors.As(err, &failed) && failed.Status != 0 && !failed.Midway
 }
 
+// Used reports whether the last model call may have used tokens.
+func (s *Spend) Used() bool { return !s.unused }
+
 // Forget drops the measured size of the conversation, which was cut.
 func (s *Spend) Forget() { s.measured = request{} }
 

@@ -146,19 +146,19 @@ func (s *Stepper) attempt(sc state.Scope, r state.Resolved, tools []model.Tool) 
 	if failure := sc.WorkerErr(); failure != nil {
 		return false, state.Outcome{}, failure
 	}
-	return s.failed(sc, r, answer, err)
+	return s.failed(sc, r, next, answer, err)
 }
 
 // failed decides what follows a model call that failed.
-func (s *Stepper) failed(sc state.Scope, r state.Resolved, answer *partialAnswer, err error) (again bool, _ state.Outcome, _ error) {
+func (s *Stepper) failed(sc state.Scope, r state.Resolved, next Next, answer *partialAnswer, err error) (again bool, _ state.Outcome, _ error) {
 	t := sc.Active
 	var failed *model.Error
 	var lost *LostError
 	switch {
 	case errors.Is(err, errAnswerTooLong):
-		return false, outputLimit(answer.keep()), nil
+		return false, outputLimit(s.keep(sc, r, next, answer)), nil
 	case sc.Ended():
-		return false, state.Interrupted(answer.keep(), context.Cause(sc)), nil
+		return false, state.Interrupted(s.keep(sc, r, next, answer), context.Cause(sc)), nil
 	case errors.As(err, &lost):
 		return true, state.Outcome{}, sc.Append(VoidAttempt(sc.Session)) // Compose warns of it
 	case errors.As(err, &failed) && failed.Retryable() && t.Run.Attempt < lastAttempt(sc, r) && failed.RetryAfter <= maxRetryAfter && !s.again(sc, r, failed):
@@ -188,7 +188,7 @@ func (s *Stepper) failed(sc state.Scope, r state.Resolved, answer *partialAnswer
 	case failed != nil:
 		return refused(sc, answer, failed)
 	default:
-		return false, modelFailed(sc, answer.keep(), err), nil
+		return false, modelFailed(sc, s.keep(sc, r, next, answer), err), nil
 	}
 }
 

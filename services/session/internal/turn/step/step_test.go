@@ -172,6 +172,10 @@ func TestAStoppedAnswerKeepsItsText(t *testing.T) {
 	if m := out.End.Write.Messages; len(m) != 1 || m[0].Blocks[0].GetContent().GetText().Text != "Hel" || f.Last() != m[0] {
 		t.Errorf("kept is %v", m)
 	}
+	used := f.Active.Proto.GetUsage()
+	if added := out.End.Write.AddUsage; !used.GetEstimated() || used.GetInputTokens() < 1 || used.GetOutputTokens() != 1 || !proto.Equal(used, added) {
+		t.Errorf("the turn has used %v, the session %v more", used, added)
+	}
 }
 
 // streaming is a model that calls a function.
