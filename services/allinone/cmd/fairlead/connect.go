@@ -80,7 +80,7 @@ func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b
 	if t.Server == "" {
 		return t.embedded(ctx, s, f)
 	}
-	e, options, err := t.tlsFlags.credentialed(s, t.Server)
+	e, options, err := t.credentialed(s, t.Server)
 	if err != nil {
 		return err
 	}
