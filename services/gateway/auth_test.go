@@ -149,3 +149,18 @@ func TestEachCallOverGRPCNeedsACredential(t *testing.T) {
 		t.Errorf("gRPC-Web with a key: %q", trailer)
 	}
 }
+
+// Claude Code asks again for more than a minute unless the answer says that it need not.
+func TestClientsOfModelAPIsDoNotAskAgainWithAWrongKey(t *testing.T) {
+	srv := serveAs(t, &fake{}, gateway.DefaultConfig(), knowing(t, auth.Config{Mode: auth.Required}, &oneKey{}))
+	for _, r := range []request{
+		{"POST", "/anthropic/v1/messages?beta=true", "{}", nil}, {"POST", "/anthropic/v1/messages/count_tokens", "{}", nil}, {"GET", "/anthropic/v1/models", "", nil},
+		{"POST", "/anthropic/v1/sessions", "{}", nil}, {"GET", "/anthropic/v1/agents", "", nil}, {"GET", "/anthropic/v1/nothing", "", nil},
+		{"POST", "/openai/v1/chat/completions", "{}", nil}, {"POST", "/openai/v1/responses", "{}", nil}, {"GET", "/openai/v1/agents", "", nil},
+	} {
+		r.header = http.Header{"Authorization": {"Bearer fl_bob"}}
+		if got := do(t, srv, r); got.code != http.StatusUnauthorized || got.header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %d, X-Should-Retry is %q", r.path, got.code, got.header.Get("X-Should-Retry"))
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 // Retry is what a client is told about repeating a request.
 type Retry int
 
-// What a client is told; by default its SDK decides by the status.
+// What a client is told; by default the status decides.
 const (
 	ByStatus Retry = iota
 	Always
@@ -131,7 +131,23 @@ func (f Form) Write(w http.ResponseWriter, e Failure, requestID string) {
 	case Never:
 		h.Set("X-Should-Retry", "false")
 	case ByStatus:
+		if final(e.Status) {
+			h.Set("X-Should-Retry", "false")
+		}
 	}
 	w.WriteHeader(e.Status)
 	_, _ = w.Write(f.Error(e, requestID)) // an error here means that the client has gone
+}
+
+// final reports whether the same request fails again with a status. The SDKs know that, but Claude Code asks again for a
+// minute after a 401 unless the answer says so.
+func final(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	case http.StatusNotImplemented:
+		return true
+	default:
+		return status < http.StatusInternalServerError
+	}
 }

@@ -42,10 +42,10 @@ func TestErrorsHaveTheFormOfTheAPI(t *testing.T) {
 		retry   string
 	}{
 		{modelapi.Anthropic, modelapi.Failure{Status: 429, Message: "slow", Retry: modelapi.Never}, `{"type":"error","error":{"type":"rate_limit_error","message":"slow"},"request_id":"r1"}`, "false"},
-		{modelapi.Anthropic, modelapi.Failure{Status: 422, Message: "m"}, `{"type":"error","error":{"type":"invalid_request_error","message":"m"},"request_id":"r1"}`, ""},
+		{modelapi.Anthropic, modelapi.Failure{Status: 422, Message: "m"}, `{"type":"error","error":{"type":"invalid_request_error","message":"m"},"request_id":"r1"}`, "false"},
 		{modelapi.Anthropic, modelapi.Failure{Status: 502, Message: "m", Retry: modelapi.Always}, `{"type":"error","error":{"type":"api_error","message":"m"},"request_id":"r1"}`, "true"},
-		{modelapi.OpenAI, modelapi.Failure{Status: 404, Message: "m", Code: "model_not_found"}, `{"error":{"code":"model_not_found","message":"m","param":null,"type":"invalid_request_error"}}`, ""},
-		{modelapi.OpenAI, modelapi.Failure{Status: 400, Message: "m", Param: "input"}, `{"error":{"code":null,"message":"m","param":"input","type":"invalid_request_error"}}`, ""},
+		{modelapi.OpenAI, modelapi.Failure{Status: 404, Message: "m", Code: "model_not_found"}, `{"error":{"code":"model_not_found","message":"m","param":null,"type":"invalid_request_error"}}`, "false"},
+		{modelapi.OpenAI, modelapi.Failure{Status: 400, Message: "m", Param: "input"}, `{"error":{"code":null,"message":"m","param":"input","type":"invalid_request_error"}}`, "false"},
 		{modelapi.OpenAI, modelapi.Failure{Status: 500, Message: "m"}, `{"error":{"code":null,"message":"m","param":null,"type":"server_error"}}`, ""},
 	} {
 		w := httptest.NewRecorder()
@@ -54,6 +54,22 @@ func TestErrorsHaveTheFormOfTheAPI(t *testing.T) {
 		if w.Body.String() != c.want || w.Code != c.failure.Status || w.Header().Get("X-Should-Retry") != c.retry ||
 			w.Header().Get("Retry-After") != "2" || w.Header().Get(c.form.RequestID()) != "r1" {
 			t.Errorf("%d %v: %s, want %s", w.Code, w.Header(), w.Body, c.want)
+		}
+	}
+}
+
+// Claude Code asks again for more than a minute after a 401 without the header.
+func TestErrorsSayWhetherAskingAgainHelps(t *testing.T) {
+	for status, want := range map[int]string{
+		400: "false", 401: "false", 402: "false", 403: "false", 404: "false", 405: "false", 408: "", 409: "", 413: "false", 415: "false",
+		421: "false", 422: "false", 425: "", 429: "", 500: "", 501: "false", 502: "", 503: "", 504: "", modelapi.Overloaded: "",
+	} {
+		for _, form := range []modelapi.Form{modelapi.Anthropic, modelapi.OpenAI} {
+			w := httptest.NewRecorder()
+			form.Write(w, modelapi.Failure{Status: status, Message: "m"}, "r1")
+			if got := w.Header().Get("X-Should-Retry"); got != want {
+				t.Errorf("%v %d: X-Should-Retry is %q, want %q", form, status, got, want)
+			}
 		}
 	}
 }
