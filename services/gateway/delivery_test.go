@@ -1,11 +1,12 @@
 package gateway_test
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -27,7 +28,23 @@ func TestADeliveryNeedsNoCredential(t *testing.T) {
 		"of GitHub": {
 			"/v1/triggers/t1:fire",
 			http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "X-Github-Delivery": {"d1"}, "X-Hub-Signature-256": {"sha256=ab"}},
-			&sessionv1.FireTriggerRequest{Delivery: "d1", HubSignature: "sha256=ab"},
+			&sessionv1.FireTriggerRequest{Delivery: "d1", HubSignature: "sha256=ab", ContentType: "application/x-www-form-urlencoded"},
+		},
+		"of GitHub, with its event": {
+			"/v1/triggers/t1:fire",
+			http.Header{"X-Github-Event": {"issues"}, "X-Gitea-Event": {"gitea"}}, &sessionv1.FireTriggerRequest{Event: "issues"},
+		},
+		"of GitLab": {
+			"/v1/triggers/t1:fire?secret=x",
+			http.Header{"X-Gitlab-Event": {"Merge Request Hook"}}, &sessionv1.FireTriggerRequest{Event: "Merge Request Hook", Secret: "x"},
+		},
+		"of Bitbucket": {
+			"/v1/triggers/t1:fire",
+			http.Header{"X-Event-Key": {"repo:push"}}, &sessionv1.FireTriggerRequest{Event: "repo:push"},
+		},
+		"of CloudEvents": {
+			"/v1/triggers/t1:fire",
+			http.Header{"Ce-Type": {"com.example.made"}}, &sessionv1.FireTriggerRequest{Event: "com.example.made"},
 		},
 		"of the Standard Webhooks specification": {
 			"/v1/triggers/t1:fire",
@@ -45,9 +62,9 @@ func TestADeliveryNeedsNoCredential(t *testing.T) {
 				t.Fatalf("%d %s", got.code, got.body)
 			}
 			want := proto.CloneOf(c.want)
-			want.Name, want.Payload = "triggers/t1", []byte(body)
+			want.Name, want.Payload, want.ContentType = "triggers/t1", []byte(body), cmp.Or(want.GetContentType(), "application/json")
 			m, _ := f.last()
-			if diff := cmp.Diff(want, m, protocmp.Transform()); diff != "" {
+			if diff := gocmp.Diff(want, m, protocmp.Transform()); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -131,6 +131,44 @@ func TestADeliveryMakesOneTurnOfItsSession(t *testing.T) {
 	}
 }
 
+// GitHub sends a form unless its owner chooses JSON, and a ping when a hook is made. Both are signed as they are.
+func TestADeliveryOfGitHubsForm(t *testing.T) {
+	f, ctx := start(t, talk), t.Context()
+	parent := f.session(ctx, t)
+	s := f.trigger(ctx, t, &sessionv1.Trigger{Session: parent, Text: "Look."})
+	send := func(event, delivery, payload string) (*sessionv1.FireTriggerResponse, error) {
+		mac := hmac.New(sha256.New, []byte(s.secret))
+		mac.Write([]byte(payload))
+		return s.FireTrigger(ctx, &sessionv1.FireTriggerRequest{
+			Name: s.name, Delivery: delivery, Payload: []byte(payload), HubSignature: "sha256=" + hex.EncodeToString(mac.Sum(nil)),
+			ContentType: "application/x-www-form-urlencoded", Event: event,
+		})
+	}
+	if got, err := send("ping", "d0", "payload=%7B%22zen%22%3A%22x%22%7D"); err != nil || got.GetTurn() != "" {
+		t.Errorf("a ping is answered with %v, %v", got, err)
+	}
+	_, err := s.FireTrigger(ctx, &sessionv1.FireTriggerRequest{Name: s.name, Payload: []byte("{}"), Event: "ping"})
+	wants(t, "a ping without the secret", err, codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_REFUSED)
+	if _, err := send("issues", "d1", "payload=%7B%22n%22%3A+12345678901234567890%7D"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = send("issues", "d2", "payload=%FF")
+	wants(t, "a form that is not UTF-8", err, codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY)
+	_, err = send("issues", "d3", "a="+strings.Repeat("%01", 80_000))
+	wants(t, "a form that grows", err, codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY)
+	turns, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: parent})
+	if err != nil || len(turns.GetTurns()) != 1 {
+		t.Fatalf("the turns are %v, %v", turns, err)
+	}
+	messages := until(ctx, t, func() (*sessionv1.ListMessagesResponse, error) {
+		return f.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: parent})
+	}, func(r *sessionv1.ListMessagesResponse) bool { return len(r.GetMessages()) > 0 })
+	text := messages.GetMessages()[0].GetBlocks()[0].GetContent().GetText().GetText()
+	if !strings.Contains(text, ">\nevent: issues\n\n{\"n\": 12345678901234567890}\n</payload-") {
+		t.Errorf("the message is %s", text)
+	}
+}
+
 func TestADeliveryMakesASessionOfItsAgent(t *testing.T) {
 	f, ctx := start(t, talk), t.Context()
 	s := f.trigger(ctx, t, &sessionv1.Trigger{Agent: "agents/tester", Text: "Look.", Limits: &sessionv1.TurnLimits{MaxSteps: 3}})

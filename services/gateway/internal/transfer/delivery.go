@@ -39,7 +39,8 @@ func (s *Server) fire(w http.ResponseWriter, r *http.Request, names []string) er
 	defer cancel()
 	resp, err := s.Triggers.FireTrigger(ctx, &sessionv1.FireTriggerRequest{
 		Name: names[0], Payload: payload, Secret: query["secret"],
-		Delivery:     cmp.Or(h.Get("Webhook-Id"), h.Get("X-Github-Delivery"), h.Get("X-Fairlead-Delivery")),
+		Delivery:    cmp.Or(h.Get("Webhook-Id"), h.Get("X-Github-Delivery"), h.Get("X-Fairlead-Delivery")),
+		ContentType: h.Get("Content-Type"), Event: kind(h),
 		HubSignature: h.Get("X-Hub-Signature-256"), WebhookTimestamp: h.Get("Webhook-Timestamp"), WebhookSignature: h.Get("Webhook-Signature"),
 	})
 	if err != nil {
@@ -48,4 +49,24 @@ func (s *Server) fire(w http.ResponseWriter, r *http.Request, names []string) er
 	return answer(w, http.StatusOK, resp)
 }
 
-var deliveryHeaders = []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "X-Github-Delivery", "X-Fairlead-Delivery", "X-Hub-Signature-256"}
+var (
+	deliveryHeaders = append([]string{
+		"Content-Type", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "X-Github-Delivery", "X-Fairlead-Delivery", "X-Hub-Signature-256",
+	}, eventHeaders...)
+	// eventHeaders have the kind of a delivery's event. Gitea and Forgejo send GitHub's header, too; X-Event-Key is
+	// Bitbucket's, and Ce-Type that of CloudEvents.
+	eventHeaders = []string{
+		"X-Fairlead-Event", "X-Github-Event", "X-Gitlab-Event", "X-Gitea-Event", "X-Forgejo-Event", "X-Gogs-Event", "X-Event-Key", "Ce-Type",
+		"Linear-Event", "Sentry-Hook-Resource", "X-Shopify-Topic", "X-Wc-Webhook-Topic",
+	}
+)
+
+// kind returns the kind of a delivery's event; "" where no header has it.
+func kind(h http.Header) string {
+	for _, name := range eventHeaders {
+		if event := h.Get(name); event != "" {
+			return event
+		}
+	}
+	return ""
+}

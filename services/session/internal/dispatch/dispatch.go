@@ -180,6 +180,8 @@ func (d *Dispatcher) receive(wakes <-chan store.Wake) {
 			if !d.holds(w.Key) && d.hub.Following(w.Key) {
 				d.hub.Publish(w.Key, nil)
 			}
+		case store.WakeSession:
+			d.hub.Changed(w.Key)
 		case store.WakeJobs:
 			d.wakeJobs()
 		case store.WakeLost:

@@ -38,6 +38,7 @@ type Follower struct {
 	batches [][]*sessionv1.Event
 	bytes   int // of batches
 	wake    bool
+	changed bool
 }
 
 // Follow starts to follow a session. The caller must call Close.
@@ -64,13 +65,26 @@ func (f *Follower) Close() {
 
 // Take returns what was published since its last call, in order, and whether the
 // store has more. A follower checks the numbers: before a batch that leaves a gap
-// it reads the store.
-func (f *Follower) Take() (batches [][]*sessionv1.Event, wake bool) {
+// it reads the store. changed reports whether the session has changed in a way that
+// its log does not have.
+func (f *Follower) Take() (batches [][]*sessionv1.Event, wake, changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	batches, wake = f.batches, f.wake
-	f.batches, f.bytes, f.wake = nil, 0, false
-	return batches, wake
+	batches, wake, changed = f.batches, f.wake, f.changed
+	f.batches, f.bytes, f.wake, f.changed = nil, 0, false, false
+	return batches, wake, changed
+}
+
+// Changed tells a session's followers of a change that its log does not have.
+func (h *Hub) Changed(k store.Key) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for f := range h.followers[k] {
+		f.mu.Lock()
+		f.changed = true
+		f.ring()
+		f.mu.Unlock()
+	}
 }
 
 // Publish passes committed events to a session's followers. Without events it
@@ -121,6 +135,10 @@ func (f *Follower) offer(events []*sessionv1.Event, bytes int) {
 	default:
 		f.batches, f.bytes = append(f.batches, events), f.bytes+bytes
 	}
+	f.ring()
+}
+
+func (f *Follower) ring() {
 	select {
 	case f.C <- struct{}{}:
 	default: // it has not taken the earlier token

@@ -36,13 +36,13 @@ func TestFollowersOfOtherSessionsAndTenantsHearNothing(t *testing.T) {
 		h.Publish(store.Key{Tenant: "a", Session: "s"}, batch(int64(i+1)))
 	}
 	<-mine.C
-	if got, wake := mine.Take(); !slices.Equal(seqs(got), []int64{1, 2, 3}) || wake {
+	if got, wake, _ := mine.Take(); !slices.Equal(seqs(got), []int64{1, 2, 3}) || wake {
 		t.Errorf("got %v, wake %v", got, wake)
 	}
 	if len(other.C) != 0 {
 		t.Error("a follower in another tenant heard the event")
 	}
-	if got, wake := mine.Take(); len(got) != 0 || wake || len(mine.C) != 0 {
+	if got, wake, _ := mine.Take(); len(got) != 0 || wake || len(mine.C) != 0 {
 		t.Errorf("there is something left: %v, %v", got, wake)
 	}
 }
@@ -67,18 +67,18 @@ func TestASlowFollowerIsSentToTheStoreForWhatDidNotFit(t *testing.T) {
 				h.Publish(k, b)
 				if proto.Size(b[0]) > room {
 					fast.Take()
-				} else if got, wake := fast.Take(); len(got) != 1 || wake {
+				} else if got, wake, _ := fast.Take(); len(got) != 1 || wake {
 					t.Fatalf("a follower that keeps up got %d batches, wake %v", len(got), wake)
 				}
 				if slow.bytes > room || overhead*len(slow.batches) > room {
 					t.Fatalf("%d bytes wait in %d batches", slow.bytes, len(slow.batches))
 				}
 			}
-			if _, wake := slow.Take(); !wake {
+			if _, wake, _ := slow.Take(); !wake {
 				t.Error("a follower that lost batches was not told to read the store")
 			}
 			h.Publish(k, batch(2))
-			if got, wake := slow.Take(); len(got) != 1 || wake {
+			if got, wake, _ := slow.Take(); len(got) != 1 || wake {
 				t.Errorf("once it has caught up it got %d batches, wake %v", len(got), wake)
 			}
 		})
@@ -95,5 +95,25 @@ func TestAClosedFollowerIsForgotten(t *testing.T) {
 	f.Close()
 	if h.Following(k) || len(h.followers) != 0 {
 		t.Error("a closed follower is still there")
+	}
+}
+
+func TestAChangeOfASessionIsToldBesideItsEvents(t *testing.T) {
+	h := New(1 << 20)
+	k := store.Key{Tenant: "t", Session: "s"}
+	f := h.Follow(k)
+	defer f.Close()
+	h.Changed(store.Key{Tenant: "t", Session: "other"})
+	if len(f.C) != 0 {
+		t.Error("a change of another session wakes the follower")
+	}
+	h.Changed(k)
+	h.Changed(k)
+	<-f.C
+	if batches, wake, changed := f.Take(); len(batches) > 0 || wake || !changed || len(f.C) > 0 {
+		t.Errorf("%v, %t, %t", batches, wake, changed)
+	}
+	if _, _, changed := f.Take(); changed {
+		t.Error("a change is told twice")
 	}
 }

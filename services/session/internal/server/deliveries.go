@@ -17,6 +17,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/trigger"
 )
 
+// maxContent bounds the content of a delivery as the agent reads it.
+const maxContent = 256 << 10
+
 // FireTrigger takes a delivery and makes a turn of it, once. Its caller is anonymous: the delivery's secret decides.
 func (x *TriggerServer) FireTrigger(ctx context.Context, r *sessionv1.FireTriggerRequest) (*sessionv1.FireTriggerResponse, error) {
 	row, err := x.s.Store.FindTrigger(ctx, strings.TrimPrefix(r.Name, "triggers/"))
@@ -31,6 +34,9 @@ func (x *TriggerServer) FireTrigger(ctx context.Context, r *sessionv1.FireTrigge
 	ctx = principal.With(ctx, principal.Principal{Tenant: row.Tenant, User: row.User, Role: principal.RoleUser, Credential: row.Trigger.Name})
 	if err := x.s.Use.Admit(ctx); err != nil {
 		return nil, err
+	}
+	if !trigger.Makes(r) {
+		return &sessionv1.FireTriggerResponse{}, nil
 	}
 	turn, err := x.fire(ctx, row, r)
 	fired := store.TriggerFired{Tenant: row.Tenant, ID: row.ID, Turn: turn}
@@ -68,11 +74,17 @@ func (x *TriggerServer) fire(ctx context.Context, row *store.TriggerRow, r *sess
 		return "", storeError(err, subject{session: t.Session})
 	case why != "":
 		return "", fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_USER, fmt.Sprintf("%s makes no turn, because %s.", t.Name, why))
-	case !utf8.Valid(r.Payload):
+	}
+	content := trigger.Content(r)
+	switch {
+	case !utf8.ValidString(content):
 		return "", fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY, "The content of the delivery is not UTF-8. Send text, such as JSON.",
 			apierr.Field("payload", "is not UTF-8"))
+	case len(content) > maxContent:
+		return "", fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY, "The form of the delivery has more than 256 KiB as JSON. Send less, or send JSON.",
+			apierr.Field("payload", "has more than 256 KiB as JSON"))
 	}
-	text, from, requestID := trigger.Message(t.Text, r.Payload), origin{trigger: t.Name}, trigger.RequestID(row.ID, r)
+	text, from, requestID := trigger.Message(t.Text, r.Event, content), origin{trigger: t.Name}, trigger.RequestID(row.ID, r)
 	if t.Session != "" {
 		made, err := x.s.acceptFrom(ctx, "Trigger", from, &sessionv1.CreateTurnRequest{
 			Parent: t.Session, Text: text, OnActive: t.OnActive, Limits: t.Limits, RequestId: requestID,

@@ -159,9 +159,17 @@ func (s *events) stillQuiet(ctx context.Context, f *following) error {
 	return f.progress(&sessionv1.Progress{Seq: f.after})
 }
 
-// deliver sends what the hub has. It reads the store before a gap and after a wake.
+// deliver sends what the hub has.
 func (s *events) deliver(ctx context.Context, f *following, live *hub.Follower) error {
-	batches, wake := live.Take()
+	batches, wake, changed := live.Take()
+	if err := s.deliverEvents(ctx, f, batches, wake); err != nil || f.ended || !changed {
+		return err
+	}
+	return f.progress(&sessionv1.Progress{Seq: f.after, SessionChanged: true})
+}
+
+// deliverEvents sends events. It reads the store before a gap and after a wake.
+func (s *events) deliverEvents(ctx context.Context, f *following, batches [][]*sessionv1.Event, wake bool) error {
 	for _, b := range batches {
 		if b[0].FirstSeq > f.after+1 {
 			if err := s.catchUp(ctx, f); err != nil || f.ended {

@@ -236,6 +236,7 @@ const (
 	WakeEvents                 // events were committed
 	WakeLost                   // notifications may have been lost: look at everything
 	WakeJobs                   // jobs were put through this Store; it has no key, and other replicas do not get it
+	WakeSession                // a session has changed in a way that its log does not have
 )
 
 // Store keeps sessions. Its methods may be called concurrently. Times are the

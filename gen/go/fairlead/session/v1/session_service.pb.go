@@ -1364,9 +1364,12 @@ func (*RunTurnResponse_Progress) isRunTurnResponse_Kind() {}
 type Progress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequence number to resume after.
-	Seq           int64 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Seq int64 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	// The session has changed in a way that its log does not have, such as its title or that
+	// it is archived: read it again. A change that is lost on its way is not reported.
+	SessionChanged bool `protobuf:"varint,2,opt,name=session_changed,json=sessionChanged,proto3" json:"session_changed,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Progress) Reset() {
@@ -1404,6 +1407,13 @@ func (x *Progress) GetSeq() int64 {
 		return x.Seq
 	}
 	return 0
+}
+
+func (x *Progress) GetSessionChanged() bool {
+	if x != nil {
+		return x.SessionChanged
+	}
+	return false
 }
 
 // GetTurnRequest names a turn.
@@ -3850,9 +3860,10 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x0fRunTurnResponse\x122\n" +
 	"\x05event\x18\x01 \x01(\v2\x1a.fairlead.session.v1.EventH\x00R\x05event\x12;\n" +
 	"\bprogress\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ProgressH\x00R\bprogressB\x06\n" +
-	"\x04kind\"\x1c\n" +
+	"\x04kind\"E\n" +
 	"\bProgress\x12\x10\n" +
-	"\x03seq\x18\x01 \x01(\x03R\x03seq\"m\n" +
+	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12'\n" +
+	"\x0fsession_changed\x18\x02 \x01(\bR\x0esessionChanged\"m\n" +
 	"\x0eGetTurnRequest\x12[\n" +
 	"\x04name\x18\x01 \x01(\tBG\xbaHDrB2@^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$R\x04name\"@\n" +
 	"\x0fGetTurnResponse\x12-\n" +

@@ -920,8 +920,15 @@ type FireTriggerRequest struct {
 	WebhookTimestamp string `protobuf:"bytes,6,opt,name=webhook_timestamp,json=webhookTimestamp,proto3" json:"webhook_timestamp,omitempty"`
 	// The header `webhook-signature`.
 	WebhookSignature string `protobuf:"bytes,7,opt,name=webhook_signature,json=webhookSignature,proto3" json:"webhook_signature,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The type of the content, such as `application/x-www-form-urlencoded`. A form with the
+	// field `payload` alone, as GitHub sends it, counts as the content of that field; another
+	// form as an object of its fields, in JSON. The signature is over the form.
+	ContentType string `protobuf:"bytes,8,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	// The kind of event, such as `issues`: the header `X-GitHub-Event`, or that of another
+	// system. The agent reads it with the content. `ping` makes no turn.
+	Event         string `protobuf:"bytes,9,opt,name=event,proto3" json:"event,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FireTriggerRequest) Reset() {
@@ -1003,11 +1010,25 @@ func (x *FireTriggerRequest) GetWebhookSignature() string {
 	return ""
 }
 
+func (x *FireTriggerRequest) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *FireTriggerRequest) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
 // FireTriggerResponse contains what a delivery began.
 type FireTriggerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The turn, as `sessions/{session}/turns/{turn}`. A repeated delivery gets that of the
-	// first one.
+	// first one. Empty for an event that makes no turn.
 	Turn          string `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1115,7 +1136,7 @@ const file_fairlead_session_v1_trigger_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^triggers/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x17\n" +
-	"\x15DeleteTriggerResponse\"\xdf\x02\n" +
+	"\x15DeleteTriggerResponse\"\xac\x03\n" +
 	"\x12FireTriggerRequest\x12=\n" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^triggers/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12#\n" +
 	"\apayload\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80\x10R\apayload\x12$\n" +
@@ -1123,7 +1144,9 @@ const file_fairlead_session_v1_trigger_service_proto_rawDesc = "" +
 	"\x06secret\x18\x04 \x01(\tB\v\xbaH\x05r\x03\x18\x80\x02\x80\x01\x01R\x06secret\x12-\n" +
 	"\rhub_signature\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\fhubSignature\x124\n" +
 	"\x11webhook_timestamp\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18 R\x10webhookTimestamp\x125\n" +
-	"\x11webhook_signature\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\x10webhookSignature\")\n" +
+	"\x11webhook_signature\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\x10webhookSignature\x12+\n" +
+	"\fcontent_type\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\vcontentType\x12\x1e\n" +
+	"\x05event\x18\t \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\x05event\")\n" +
 	"\x13FireTriggerResponse\x12\x12\n" +
 	"\x04turn\x18\x01 \x01(\tR\x04turn*e\n" +
 	"\fTriggerProof\x12\x1d\n" +

@@ -239,10 +239,12 @@ class RunTurnResponse(_message.Message):
     def __init__(self, event: _Optional[_Union[_event_pb2.Event, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("seq",)
+    __slots__ = ("seq", "session_changed")
     SEQ_FIELD_NUMBER: _ClassVar[int]
+    SESSION_CHANGED_FIELD_NUMBER: _ClassVar[int]
     seq: int
-    def __init__(self, seq: _Optional[int] = ...) -> None: ...
+    session_changed: bool
+    def __init__(self, seq: _Optional[int] = ..., session_changed: _Optional[bool] = ...) -> None: ...
 
 class GetTurnRequest(_message.Message):
     __slots__ = ("name",)

@@ -153,7 +153,7 @@ class DeleteTriggerResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class FireTriggerRequest(_message.Message):
-    __slots__ = ("name", "payload", "delivery", "secret", "hub_signature", "webhook_timestamp", "webhook_signature")
+    __slots__ = ("name", "payload", "delivery", "secret", "hub_signature", "webhook_timestamp", "webhook_signature", "content_type", "event")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
@@ -161,6 +161,8 @@ class FireTriggerRequest(_message.Message):
     HUB_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     WEBHOOK_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     WEBHOOK_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
     name: str
     payload: bytes
     delivery: str
@@ -168,7 +170,9 @@ class FireTriggerRequest(_message.Message):
     hub_signature: str
     webhook_timestamp: str
     webhook_signature: str
-    def __init__(self, name: _Optional[str] = ..., payload: _Optional[bytes] = ..., delivery: _Optional[str] = ..., secret: _Optional[str] = ..., hub_signature: _Optional[str] = ..., webhook_timestamp: _Optional[str] = ..., webhook_signature: _Optional[str] = ...) -> None: ...
+    content_type: str
+    event: str
+    def __init__(self, name: _Optional[str] = ..., payload: _Optional[bytes] = ..., delivery: _Optional[str] = ..., secret: _Optional[str] = ..., hub_signature: _Optional[str] = ..., webhook_timestamp: _Optional[str] = ..., webhook_signature: _Optional[str] = ..., content_type: _Optional[str] = ..., event: _Optional[str] = ...) -> None: ...
 
 class FireTriggerResponse(_message.Message):
     __slots__ = ("turn",)

@@ -66,6 +66,20 @@ func testWakes(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("every listener hears of a change that no log has", func(t *testing.T) {
+		f := newFixture(t, open)
+		one, two := f.listen(), f.listen()
+		k := f.create(key("s1"))
+		for _, undo := range []bool{false, true} {
+			if _, err := f.ArchiveSession(f.ctx(), store.ArchiveSession{Key: k, Undo: undo}); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []<-chan store.Wake{one, two} {
+				f.awaitWake(c, store.Wake{Key: k, Kind: store.WakeSession})
+			}
+		}
+	})
+
 	t.Run("a commit of many sessions wakes all their followers", func(t *testing.T) {
 		f := newFixture(t, open)
 		const sessions = 170 // more than one notification can name

@@ -36,7 +36,7 @@ func (t sessions) UpdateSession(ctx context.Context, u store.UpdateSession) (sto
 		if err != nil {
 			return nil, err
 		}
-		return nil, putLabels(ctx, tx, u.Key, body.Labels)
+		return wokenFor(u.Key), putLabels(ctx, tx, u.Key, body.Labels)
 	})
 }
 
@@ -66,7 +66,7 @@ func putLabels(ctx context.Context, tx Tx, k store.Key, labels map[string]string
 func (t sessions) ArchiveSession(ctx context.Context, a store.ArchiveSession) (store.Answer, error) {
 	return t.change(ctx, "archive session", a.Key, a.Request, func(tx Tx, row *plan.Session) ([]store.Wake, error) {
 		if a.Undo {
-			return nil, unarchive(ctx, tx, row)
+			return wokenFor(a.Key), unarchive(ctx, tx, row)
 		}
 		queued, _, err := queuedTurns(ctx, tx, a.Key)
 		if err != nil {
@@ -75,9 +75,12 @@ func (t sessions) ArchiveSession(ctx context.Context, a store.ArchiveSession) (s
 		if row.ActiveTurn != "" || queued > 0 {
 			return nil, store.ErrTurnActive
 		}
-		return nil, archive(ctx, tx, a.Key)
+		return wokenFor(a.Key), archive(ctx, tx, a.Key)
 	})
 }
+
+// wokenFor wakes the followers of a session whose log says nothing of a change.
+func wokenFor(k store.Key) []store.Wake { return []store.Wake{{Key: k, Kind: store.WakeSession}} }
 
 func archive(ctx context.Context, tx Tx, k store.Key) error {
 	_, err := tx.Exec(ctx, "update sessions set archive_time = coalesce(archive_time, clock_timestamp()) where tenant = $1 and session = $2", k.Tenant, k.Session)
