@@ -59,6 +59,7 @@ const toolset = `[{"type":"agent_toolset_20260401"}]`
 
 // stream is an open stream of events.
 type stream struct {
+	beats int // heartbeats so far
 	t     *testing.T
 	lines *bufio.Scanner
 	close func()
@@ -85,6 +86,9 @@ func (s *stream) next() (object, bool) {
 	var name string
 	for s.lines.Scan() {
 		line := s.lines.Text()
+		if line == ": ping" {
+			s.beats++
+		}
 		if rest, ok := strings.CutPrefix(line, "event: "); ok {
 			name = rest
 		}

@@ -55,6 +55,7 @@ type feed struct {
 	last    int64    // the number of the last entry
 	bytes   int      // of entries
 	beats   int      // progress messages so far
+	changes int      // of the session, which the log does not have
 	err     error    // why the feed has ended
 }
 
@@ -64,6 +65,8 @@ type Reader struct {
 	notify func()
 	after  int64
 	beats  int
+
+	changes int
 }
 
 // Join returns a Reader behind a number up to which its follower has read the log, which the service must have allowed.
@@ -94,9 +97,9 @@ func (f *feed) add(r *Reader) error {
 	if r.after < f.after {
 		return ErrBehind
 	}
-	r.beats = f.beats
+	r.beats, r.changes = f.beats, -1
 	f.readers[r] = struct{}{}
-	if f.last > r.after || f.err != nil {
+	if f.last > r.after || f.err != nil || f.beats > 0 {
 		r.notify()
 	}
 	return nil
@@ -148,6 +151,19 @@ func (r *Reader) Next() (entries []*Entry, quiet bool, err error) {
 	return entries, quiet, nil
 }
 
+// Changed reports whether the session may have changed, since the last call, in a way that its log does not have. The
+// first time is when the feed has caught up with the log: a change before that was reported to no reader.
+func (r *Reader) Changed() bool {
+	f := r.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.beats == 0 || r.changes == f.changes {
+		return false
+	}
+	r.changes = f.changes
+	return true
+}
+
 // run receives until the service or the last reader ends it.
 func (f *feed) run(ctx context.Context, after int64) {
 	st, err := f.hub.client.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: f.key.session, AfterSeq: after})
@@ -180,6 +196,9 @@ func (f *feed) take(m *sessionv1.StreamEventsResponse) {
 	case m.GetProgress() != nil:
 		f.last = max(f.last, m.GetProgress().GetSeq())
 		f.beats++
+		if m.GetProgress().GetSessionChanged() {
+			f.changes++
+		}
 		if f.beats > 1 {
 			f.drop(0) // a follower that has not read them by now is slow
 		}

@@ -70,3 +70,31 @@ func TestAFeedKeepsABoundedEnd(t *testing.T) {
 		t.Errorf("woken %d times", woken)
 	}
 }
+
+// A reader reads the session once after it has joined, because a change before that was reported to no reader.
+func TestAFeedTellsThatItsSessionHasChanged(t *testing.T) {
+	f := &feed{readers: map[*Reader]struct{}{}}
+	progress := func(changed bool) {
+		f.take(&sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Progress{Progress: &sessionv1.Progress{SessionChanged: changed}}})
+	}
+	woken := 0
+	early, late := &Reader{feed: f, notify: func() {}}, &Reader{feed: f, notify: func() { woken++ }}
+	if err := f.add(early); err != nil {
+		t.Fatal(err)
+	}
+	if early.Changed() {
+		t.Error("a feed that has not caught up tells of a change")
+	}
+	for step, want := range []bool{true, false, true, true, false} {
+		progress(step == 2 || step == 3)
+		if got := early.Changed(); got != want {
+			t.Errorf("step %d: %t", step, got)
+		}
+	}
+	if err := f.add(late); err != nil {
+		t.Fatal(err)
+	}
+	if woken != 1 || !late.Changed() || late.Changed() {
+		t.Errorf("a reader that joins is woken %d times", woken)
+	}
+}

@@ -171,7 +171,7 @@ type streaming struct {
 	quiet int // heartbeats
 }
 
-// readEvery is how many heartbeats pass between two reads of the session.
+// readEvery is how many heartbeats pass between two reads of the session, for changes that the service could not report.
 const readEvery = 3
 
 // shown returns what clients learn of when it changes.
@@ -236,11 +236,16 @@ func (s *streaming) Ended(dst []byte, why error) []byte {
 	return frame(dst, "error", map[string]any{"type": "error", "error": map[string]any{"type": "authentication_error", "message": problem.Status(why).Message()}})
 }
 
-// Quiet implements wire.Waiting: a title, metadata and the end of a session are not in its log.
-func (s *streaming) Quiet(_ context.Context, dst []byte) ([]byte, bool) {
+// Quiet implements wire.Waiting.
+func (s *streaming) Quiet(ctx context.Context, dst []byte) ([]byte, bool) {
 	if s.quiet++; s.quiet%readEvery != 0 {
 		return dst, false
 	}
+	return s.Changed(ctx, dst)
+}
+
+// Changed implements wire.Waiting: a title, metadata and the end of a session are not in its log.
+func (s *streaming) Changed(_ context.Context, dst []byte) ([]byte, bool) {
 	x, err := s.read()
 	if err != nil {
 		return dst, false // the log ends if the session has been deleted

@@ -80,8 +80,10 @@ func (f *following) write(why idle.Reason) (over bool, err error) {
 			return over, err
 		}
 	}
-	if quiet {
-		f.message(&sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Progress{Progress: &sessionv1.Progress{Seq: f.after}}})
+	if changed := f.reader.Changed(); quiet {
+		f.message(&sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Progress{
+			Progress: &sessionv1.Progress{Seq: f.after, SessionChanged: changed},
+		}})
 	} else if why&idle.Beat != 0 {
 		f.o.Buf = f.o.enc.heartbeat(f.o.Buf)
 	}

@@ -40,6 +40,8 @@ type Waiting interface {
 	Encoder
 	// Quiet appends what is new since the last heartbeat, and reports whether the answer is complete.
 	Quiet(ctx context.Context, dst []byte) (next []byte, complete bool)
+	// Changed is Quiet for a session that may have changed in a way that its log does not have.
+	Changed(ctx context.Context, dst []byte) (next []byte, complete bool)
 }
 
 // heartbeat is a comment: clients ignore it.

@@ -98,6 +98,11 @@ func (s *sharing) write(why idle.Reason) (complete bool, err error) {
 			return complete, err
 		}
 	}
+	if s.reader.Changed() {
+		if w, able := s.enc.(Waiting); able {
+			s.out.Buf, complete = w.Changed(s.ctx, s.out.Buf)
+		}
+	}
 	if why&idle.Beat != 0 && len(s.out.Buf) == 0 {
 		complete = s.quiet(s.ctx)
 	}
