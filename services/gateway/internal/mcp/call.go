@@ -69,6 +69,7 @@ func (sc *scope) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 			settle()
 		}
 	}()
+	defer opening(c.out)()    //nolint:contextcheck // as above
 	result, err := c.follow() //nolint:contextcheck // as above
 	if ctx.Err() != nil && c.cancels() {
 		c.interrupt() //nolint:contextcheck // as above

@@ -156,12 +156,12 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, err)
 		return
 	}
-	ctx := context.WithValue(r.Context(), scopeValue{}, found)
+	out := newStream(w, s.Heartbeat, s.WriteTimeout)
+	defer out.close()
+	ctx := context.WithValue(context.WithValue(r.Context(), scopeValue{}, found), streamValue{}, out)
 	r = r.WithContext(ctx) //nolint:contextcheck // it is made of the request's
 	r.Header = r.Header.Clone()
 	r.Header.Set("Authorization", "Bearer known") // the credential ends here
-	out := newStream(w, s.Heartbeat, s.WriteTimeout)
-	defer out.close()
 	defer found.watch(r)()
 	if s.Sessions && r.Header.Get("Mcp-Protocol-Version") < modern {
 		s.stateful.ServeHTTP(out, r)

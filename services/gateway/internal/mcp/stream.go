@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -19,6 +21,8 @@ type stream struct {
 	mu     sync.Mutex
 	begun  bool
 	events bool
+	late   bool // an error of the SDK comes in an answer that has begun as a stream
+	closed bool
 	wrote  time.Time
 }
 
@@ -43,6 +47,9 @@ func newStream(w http.ResponseWriter, heartbeat, timeout time.Duration) *stream 
 func (s *stream) close() {
 	close(s.stop)
 	s.beats.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
 	_ = s.control.SetWriteDeadline(time.Time{}) // writers without deadlines, as in tests of handlers alone, ignore it
 }
 
@@ -50,9 +57,27 @@ func (s *stream) close() {
 func (s *stream) beat(heartbeat time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.events || time.Since(s.wrote) < heartbeat/2 {
-		return
+	if s.events && time.Since(s.wrote) >= heartbeat/2 {
+		s.ping()
 	}
+}
+
+// open begins the answer to a call that runs.
+func (s *stream) open() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun && !s.closed && isStream(s.w.Header()) {
+		s.begin(http.StatusOK)
+		s.ping()
+	}
+}
+
+func isStream(h http.Header) bool {
+	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+}
+
+// ping writes a comment, which clients ignore.
+func (s *stream) ping() {
 	s.deadline()
 	if _, err := s.w.Write([]byte(": ping\n\n")); err == nil {
 		_ = s.control.Flush()
@@ -71,6 +96,7 @@ func (s *stream) Header() http.Header { return s.w.Header() }
 func (s *stream) WriteHeader(code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.late = s.events && code >= http.StatusBadRequest
 	s.begin(code)
 }
 
@@ -80,7 +106,7 @@ func (s *stream) begin(code int) {
 	}
 	s.begun = true
 	h := s.w.Header()
-	if s.events = strings.HasPrefix(h.Get("Content-Type"), "text/event-stream"); s.events {
+	if s.events = isStream(h); s.events {
 		h.Set("X-Accel-Buffering", "no")
 	}
 	h.Set("Cache-Control", "no-cache, no-store, no-transform") // the SDK allows storing
@@ -93,7 +119,13 @@ func (s *stream) Write(b []byte) (int, error) {
 	defer s.mu.Unlock()
 	s.begin(http.StatusOK)
 	s.deadline()
-	return s.w.Write(b)
+	if !s.late {
+		return s.w.Write(b)
+	}
+	if _, err := fmt.Fprintf(s.w, "event: message\ndata: %s\n\n", b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // Flush implements http.Flusher.
@@ -102,4 +134,21 @@ func (s *stream) Flush() {
 	defer s.mu.Unlock()
 	s.begin(http.StatusOK)
 	_ = s.control.Flush()
+}
+
+type streamValue struct{}
+
+// openAfter is how long a call runs before its answer begins. An error of a call that ends before has the HTTP status that
+// the protocol wants for it.
+const openAfter = time.Second
+
+// opening begins the answer to the request of a context although its call still runs, because proxies cut a request without
+// an answer, and that would cancel the call. The caller calls the result when the call has ended.
+func opening(ctx context.Context) (ended func()) {
+	s, ok := ctx.Value(streamValue{}).(*stream)
+	if !ok {
+		return func() {}
+	}
+	timer := time.AfterFunc(openAfter, s.open)
+	return func() { timer.Stop() }
 }
