@@ -46,6 +46,10 @@ bin/a2a/.stamp: deploy/tools/a2a/requirements.txt
 	python3 -m venv bin/a2a && bin/a2a/bin/pip install --quiet --requirement $< && touch $@
 bin/models/.stamp: deploy/tools/models/requirements.txt
 	python3 -m venv bin/models && bin/models/bin/pip install --quiet --requirement $< && touch $@
+deploy/tools/openapi/node_modules/.stamp: deploy/tools/openapi/package-lock.json
+	npm ci --prefix deploy/tools/openapi --silent && touch $@
+bin/openapi-client/.stamp: deploy/tools/openapi/requirements.txt
+	python3 -m venv bin/openapi-client && bin/openapi-client/bin/pip install --quiet --requirement $< && touch $@
 deploy/tools/packages/node_modules/.stamp: deploy/tools/packages/package-lock.json
 	npm ci --prefix deploy/tools/packages --silent && touch $@
 # The npm package: checked, bundled with the types of gen/ts, and packed.
@@ -129,7 +133,7 @@ demo: fairlead need-bubblewrap ## Watch a coder turn repair a small program whos
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .protodeps $(INIT) $(RELAY) deploy/tools/es/node_modules deploy/tools/mcp/node_modules deploy/tools/models/node_modules deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules deploy/tools/a2a/node_modules deploy/tools/packages/node_modules
+	rm -rf bin .protodeps $(INIT) $(RELAY) deploy/tools/es/node_modules deploy/tools/mcp/node_modules deploy/tools/models/node_modules deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules deploy/tools/a2a/node_modules deploy/tools/openapi/node_modules deploy/tools/packages/node_modules
 
 ## --- what the machine needs ---------------------------------------------------
 
@@ -150,7 +154,7 @@ langgraph: ## Install LangGraph, which a test of attached runtimes drives, into 
 
 # The official clients and servers that tests run, by the folder of what they need in deploy/tools.
 CLIENTS := deploy/tools/mcp/node_modules bin/mcp deploy/tools/models/node_modules bin/models deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules \
-  deploy/tools/a2a/node_modules bin/a2a
+  deploy/tools/a2a/node_modules bin/a2a deploy/tools/openapi/node_modules bin/openapi-client
 .PHONY: clients
 clients: ## Install the official clients that tests run
 	@for c in $(CLIENTS); do $(MAKE) --no-print-directory $$c/.stamp || echo "$$c cannot be installed here: its tests are skipped" >&2; done

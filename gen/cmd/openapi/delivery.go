@@ -19,6 +19,9 @@ func fireOperation() object {
 		header("X-GitHub-Delivery", "What names GitHub's delivery."),
 		header("X-Hub-Signature-256", "GitHub's signature."),
 		header("X-Fairlead-Delivery", "What names another delivery; without a name its SHA-256 does."))
-	op["requestBody"] = object{"description": "The content, at most 256 KiB of UTF-8.", "content": object{"*/*": object{"schema": object{"type": "string"}}}}
+	op["requestBody"] = object{"description": "The content, at most 256 KiB of UTF-8.", "content": object{
+		"application/json": object{"schema": object{}}, "text/plain": object{"schema": object{"type": "string"}},
+		"application/x-www-form-urlencoded": object{"schema": object{"type": "object"}}, "*/*": object{"schema": object{"type": "string"}},
+	}}
 	return op
 }

@@ -61,7 +61,7 @@ func lookUploadOperation() object {
 func continueUploadOperation() object {
 	op := tus("ContinueUpload", "ContinueUpload adds the body to an upload (tus 1.0). With its last byte the file `files/{file}` is READY.", "204", "Upload-Offset has the offset after it.", fileParameter(),
 		header("Upload-Offset", "The offset of the body in the file."))
-	op["requestBody"] = object{"required": true, "description": "More of the file.", "content": object{"application/offset+octet-stream": object{}}}
+	op["requestBody"] = object{"required": true, "description": "More of the file.", "content": object{"application/offset+octet-stream": archive}}
 	return op
 }
 

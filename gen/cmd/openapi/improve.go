@@ -25,7 +25,6 @@ a reason for programs.`
 // streams are the operations that answer with a stream, and the message of
 // which one line of NDJSON or one event of SSE is made.
 var streams = map[string]stream{
-	"SessionService_ListEvents":   {message: "fairlead.session.v1.StreamEventsResponse", page: true},
 	"SessionService_StreamEvents": {message: "fairlead.session.v1.StreamEventsResponse"},
 	"SessionService_RunTurn":      {message: "fairlead.session.v1.RunTurnResponse"},
 	"SessionToolService_CallTool": {message: "fairlead.session.v1.CallToolResponse"},
@@ -34,7 +33,6 @@ var streams = map[string]stream{
 
 type stream struct {
 	message string
-	page    bool // answers a JSON page unless SSE is asked for
 	lines   bool // NDJSON both ways, no SSE
 }
 
@@ -46,7 +44,10 @@ var optionalBody = []string{
 
 // improve changes the document in place.
 func improve(doc object) error {
-	doc["info"] = object{"title": "Fairlead", "version": "v1", "description": description}
+	doc["info"] = object{
+		"title": "Fairlead", "version": "v1", "description": description,
+		"license": object{"name": "Apache 2.0", "identifier": "Apache-2.0"},
+	}
 	doc["servers"] = []any{object{"url": "/", "description": "The server that serves this document"}}
 	addSchemas(doc)
 	input := inputs()
@@ -75,6 +76,9 @@ func improve(doc object) error {
 				addIdempotencyKey(op)
 			}
 			addParameterRules(op, input[id])
+			if id == "SessionService_ListEvents" {
+				op["description"] = "With `Accept: text/event-stream` this address answers as `SessionService_StreamEvents` does."
+			}
 		}
 		delete(paths, path)
 		name := renamePath(path)
@@ -86,7 +90,11 @@ func improve(doc object) error {
 	if seen != len(streams) {
 		return fmt.Errorf("%d of %d streaming operations found: bring the table of streams up to date", seen, len(streams))
 	}
-	return addTransfers(paths)
+	if err := addTransfers(paths); err != nil {
+		return err
+	}
+	secure(doc)
+	return completeSchemas(doc)
 }
 
 // addSchemas says which events there are (the plugin leaves out what only a
@@ -98,6 +106,7 @@ func addSchemas(doc object) {
 		names = append(names, n)
 	}
 	addRules(schemas)
+	flattenOneofs(schemas)
 	schemas["EventName"] = object{
 		"type": "string", "enum": names,
 		"description": "The name of an event: the `event:` of its SSE frame.",

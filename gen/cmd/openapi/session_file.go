@@ -23,7 +23,7 @@ func header(name, description string) object {
 }
 
 // anyFile is content of any type.
-func anyFile() object { return object{"*/*": object{}} }
+func anyFile() object { return object{"application/octet-stream": archive, "*/*": archive} }
 
 func readFileOperation() object {
 	op := operation("SessionFileService_ReadSessionFile",

@@ -20,7 +20,6 @@ func addStream(op object, s stream) {
 		response["content"] = object{"application/x-ndjson": line}
 		body := op["requestBody"].(object)["content"].(object)
 		body["application/x-ndjson"] = body["application/json"]
-		delete(body, "application/json")
 		return
 	}
 	content["text/event-stream"] = object{
@@ -28,10 +27,8 @@ func addStream(op object, s stream) {
 		"example": "id: 7\nevent: text.delta\n" +
 			`data: {"firstSeq":"6","seq":"7","time":"2026-11-21T10:00:00Z","turn":"sessions/s/turns/t","step":1,"textDelta":{"text":"Hello"}}` + "\n\n",
 	}
-	if !s.page {
-		delete(content, "application/json")
-		content["application/x-ndjson"] = line
-	}
+	delete(content, "application/json")
+	content["application/x-ndjson"] = line
 	addResumption(op)
 }
 

@@ -9,12 +9,12 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Media types of a session's file. Binary content has no schema in OpenAPI.
+// Media types of a session's file. OpenAPI 3.1 needs no schema for binary content, but generators of clients do.
 var (
 	jsonl = object{"schema": object{
 		"type": "string", "description": "JSONL: the transcript, one JSON object in a line.",
 	}}
-	archive = object{}
+	archive = object{"schema": object{"type": "string", "format": "binary"}}
 )
 
 // addTransfers documents the operations whose body or answer is a file.
