@@ -230,13 +230,12 @@ type Wake struct {
 // WakeKind is what to look at.
 type WakeKind int
 
-// The kinds of wakes.
-const (
-	WakeInbox  WakeKind = iota // a command was put into the inbox, or a session with work left was released
-	WakeEvents                 // events were committed
-	WakeLost                   // notifications may have been lost: look at everything
-	WakeJobs                   // jobs were put through this Store; it has no key, and other replicas do not get it
-	WakeSession                // a session has changed in a way that its log does not have
+const ( // the kinds of wakes
+	WakeInbox   WakeKind = iota // a command was put into the inbox, or a session with work left was released
+	WakeEvents                  // events were committed
+	WakeLost                    // notifications may have been lost: look at everything
+	WakeJobs                    // jobs were put through this Store; it has no key, and other replicas do not get it
+	WakeSession                 // a session has changed in a way that its log does not have
 )
 
 // Store keeps sessions. Its methods may be called concurrently. Times are the
