@@ -16,6 +16,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -51,6 +53,7 @@ type Service struct {
 	network   *egress.Network
 	diskSpace *diskspace.Watch
 	mounts    *mount.Set
+	gone      atomic.Pointer[string] // the mounts without their folder, as last logged
 	log       *slog.Logger
 }
 
@@ -273,6 +276,19 @@ func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) { s.server.Register(r) }
 
 // Ready returns an error if the node takes no new work.
 func (s *Service) Ready(context.Context) error { return s.node.Ready() }
+
+// Notes says that mounts lack their folder. The log names them, whenever they change.
+func (s *Service) Notes() []string {
+	gone := s.mounts.Gone()
+	names := strings.Join(gone, ", ")
+	if was := s.gone.Swap(&names); was == nil && names != "" || was != nil && *was != names {
+		s.log.Warn("mounts without their folder on this machine: sessions that require one cannot use their workspace, the others go on without it", "mounts", names)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("sandbox: the folders of %d mounts are missing on this machine; the log names them", len(gone))}
+}
 
 // Run does background cleaning until the context ends.
 func (s *Service) Run(ctx context.Context) error { return s.node.Run(ctx) }

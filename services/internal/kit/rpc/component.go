@@ -50,6 +50,12 @@ type NotReadyError []string
 
 func (n NotReadyError) Error() string { return strings.Join(n, "; ") }
 
+// Noter may be implemented by a Component that is ready and lacks something: /readyz adds its lines to the answer, so
+// they hold no secrets.
+type Noter interface {
+	Notes() []string
+}
+
 // Drainer may be implemented by a Component whose background work takes time to reach a good place to stop.
 // Drain is called once, when the server begins to stop, and returns when the work has paused; ctx ends before
 // the grace does. Peers are served until all have returned, because unfinished work may need them, in this

@@ -152,7 +152,7 @@ func (s *serving) registerOps(mux *http.ServeMux, metrics http.Handler) {
 			answer(w, http.StatusServiceUnavailable, notReady(err))
 			return
 		}
-		answer(w, http.StatusOK, "ready")
+		answer(w, http.StatusOK, strings.Join(append([]string{"ready"}, s.notes()...), "\n"))
 	})
 	mux.Handle("GET /metrics", metrics)
 }
@@ -185,6 +185,16 @@ func (s *serving) ready(ctx context.Context) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// notes asks every Noter.
+func (s *serving) notes() (lines []string) {
+	for _, c := range s.components {
+		if n, ok := c.(Noter); ok {
+			lines = append(lines, n.Notes()...)
+		}
+	}
+	return lines
 }
 
 // watchReadiness updates the health service, for the server as a whole (the empty name) and for each service.

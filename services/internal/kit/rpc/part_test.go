@@ -31,6 +31,7 @@ type part struct {
 	run     func(ctx context.Context) error
 	handler http.Handler
 	ready   func() error
+	lacks   []string
 	close   error
 }
 
@@ -51,6 +52,9 @@ func (p *part) Ready(context.Context) error {
 	}
 	return nil
 }
+
+// Notes implements rpc.Noter.
+func (p *part) Notes() []string { return p.lacks }
 
 // web is a part with a face for browsers.
 type web struct{ *part }

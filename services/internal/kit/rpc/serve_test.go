@@ -111,6 +111,7 @@ func TestServeOps(t *testing.T) {
 	var broken error
 	var mu sync.Mutex
 	p := &part{name: "a", events: &diary{}, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") })}
+	p.lacks = []string{"a mount is missing"}
 	p.ready = func() error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -124,7 +125,7 @@ func TestServeOps(t *testing.T) {
 			conf := everywhere()
 			conf.Ops = c.ops
 			r := serve(t, conf, web{p})
-			for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": ""} {
+			for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready\na mount is missing\n", "/metrics": ""} {
 				if code, body := r.get(t, c.face, path); code != http.StatusOK || !strings.Contains(body, want) {
 					t.Errorf("%s: %d %q", path, code, body)
 				}

@@ -70,10 +70,19 @@ func (s *Set) compile(r Rule) (rule, error) {
 			return made, fmt.Errorf("at its original place it would hide the sandbox's own %s: give it an alias instead", own)
 		}
 	}
-	if err := s.checkSource(r.Source); err != nil {
-		return made, fmt.Errorf("source: %w", err)
+	err := s.checkFolder(&made.Mount)
+	if isAway(err) {
+		made.late, err = &late{}, nil
 	}
-	return made, s.checkOwner(&made.Mount)
+	return made, err
+}
+
+// checkFolder checks the source of a mount and finds its owner.
+func (s *Set) checkFolder(m *box.Mount) error {
+	if err := s.checkSource(m.Source); err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	return s.checkOwner(m)
 }
 
 func checkAlias(alias string) error {

@@ -93,6 +93,7 @@ type rule struct {
 	box.Mount
 	audience  audience
 	onRequest bool
+	late      *late // not nil if the source was missing at the start
 }
 
 // For implements box.Mounts.
@@ -107,7 +108,14 @@ func (s *Set) For(tenant, user string, asked []box.Ask) ([]box.Mount, error) {
 		if !r.audience.includes(tenant, user) || r.onRequest && !is {
 			continue
 		}
-		m, err := s.show(r.Mount, ask)
+		m, err := s.available(r)
+		if err != nil {
+			if is && !ask.Optional {
+				return nil, err
+			}
+			continue // see Skipped
+		}
+		m, err = s.show(m, ask)
 		switch {
 		case err == nil:
 			all = append(all, m)

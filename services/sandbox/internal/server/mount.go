@@ -50,19 +50,20 @@ func asks(r *sandboxv1.WorkspaceMounts) []box.Ask {
 	return all
 }
 
-// missing returns the names of the optional mounts that the user's commands do not get.
+// missing returns the names of the optional mounts that the user's commands do not get, and of those that they get
+// without a request and whose source is missing.
 func (s *Server) missing(c box.Call, r *sandboxv1.WorkspaceMounts) ([]string, error) {
 	asked := slices.DeleteFunc(asks(r), func(a box.Ask) bool { return !a.Optional })
+	names := s.info.Mounts.Skipped(c.Tenant, c.User)
 	if len(asked) == 0 {
-		return nil, nil
+		return names, nil
 	}
 	all, err := s.info.Mounts.For(c.Tenant, c.User, asks(r))
 	if err != nil {
 		return nil, err
 	}
-	var names []string
 	for _, a := range asked {
-		if !slices.ContainsFunc(all, func(m box.Mount) bool { return m.Name == a.Name && !m.Cover }) {
+		if !slices.Contains(names, a.Name) && !slices.ContainsFunc(all, func(m box.Mount) bool { return m.Name == a.Name && !m.Cover }) {
 			names = append(names, a.Name)
 		}
 	}

@@ -77,7 +77,7 @@ func SkillDeleted(s agent.Skill) *sessionv1.Event {
 
 // MountMissing warns people that the session goes on without one of its optional mounts.
 func MountMissing(name string) *sessionv1.Event {
-	return Warning("MOUNT_MISSING", fmt.Sprintf("The mount %s does not exist, is not for the turn's user, or lacks the requested folder. The session goes on without it, because it is optional. The sandbox's operator can add it.", name))
+	return Warning("MOUNT_MISSING", fmt.Sprintf("The mount %s does not exist, is not for the turn's user, or lacks its folder. The session goes on without it, because it does not require it. The sandbox's operator can add it.", name))
 }
 
 // PromptTokens returns all tokens of the prompt, cached or not.
