@@ -17,6 +17,7 @@ var (
 	ErrAcknowledged     = errors.New("the exec's result was recorded and the exec forgotten")
 	ErrStaleEpoch       = errors.New("the caller no longer holds the session")
 	ErrStaleGeneration  = errors.New("the workspace's place has moved")
+	ErrForgotten        = errors.New("the values of the user's variables are not in memory any more: ensure the workspace again, then start the command")
 	ErrSealed           = errors.New("the workspace is about to be moved to another machine, and nothing may change it meanwhile: try again in a moment")
 	ErrWrongNode        = errors.New("the request is for another node")
 	ErrWorkspaceFull    = errors.New("the workspace has reached its size limit")

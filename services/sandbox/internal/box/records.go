@@ -77,5 +77,23 @@ func (n *Node) surveySession(tenant, session string) error {
 	if err != nil {
 		return err
 	}
+	if err := n.forgetValues(filepath.Join(dir, metaFile), m); err != nil {
+		return err
+	}
 	return n.slots.claim(m.Slot)
+}
+
+// forgetValues removes the values of variables from the meta file of a workspace: older versions stored them.
+func (n *Node) forgetValues(file string, m meta) error {
+	var old struct {
+		Environment struct{ Variables map[string]string }
+	}
+	if err := read(file, &old); err != nil || len(old.Environment.Variables) == 0 {
+		return err
+	}
+	m.Environment.Secret = true
+	if err := save(file, m); err != nil {
+		return fmt.Errorf("remove the values of variables from a workspace's meta file: %w", err)
+	}
+	return nil
 }

@@ -24,7 +24,8 @@ type meta struct {
 	Network string           `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
 	Asked   []Ask            `json:"asked,omitempty"`   // the requested mounts, by name
 	Trees   []Tree           `json:"trees,omitempty"`   // its read-only trees, by name
-	// Environment is a user's variables for the environment of commands.
+	// Environment is a user's variables for the environment of commands. Their values are secrets: they are in memory
+	// only, so a session that is read from disk has to be ensured again before commands of that user start.
 	Environment Environment `json:"environment,omitzero"`
 	Limits      *Lower      `json:"limits,omitempty"` // limits below the operator's; nil: none
 }

@@ -78,11 +78,13 @@ func (ws *workspace) watchMount(m Mount, bound Limits, quick bool) string {
 // Environment is a user's variables for the environment of commands.
 type Environment struct {
 	User      string            `json:"user,omitempty"`
-	Variables map[string]string `json:"variables,omitempty"`
+	Variables map[string]string `json:"-"`
+	// Secret says that there are variables, also if their values are not known any more.
+	Secret bool `json:"secret,omitempty"`
 }
 
 func (e Environment) equal(o Environment) bool {
-	if e.User != o.User || len(e.Variables) != len(o.Variables) {
+	if e.User != o.User || e.Secret != o.Secret || len(e.Variables) != len(o.Variables) {
 		return false
 	}
 	for k, v := range e.Variables {
@@ -101,6 +103,9 @@ func (ws *workspace) environment(user string) (env []string, err error) {
 		}
 	}
 	if e := ws.meta.Environment; e.User == user {
+		if e.Secret && len(e.Variables) == 0 {
+			return nil, ErrForgotten
+		}
 		for k, v := range e.Variables {
 			env = append(env, k+"="+v)
 		}

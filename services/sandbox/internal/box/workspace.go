@@ -159,8 +159,12 @@ func (m *meta) want(w Want) (changed bool) {
 	if w.Trees != nil && !slices.Equal(*w.Trees, m.Trees) {
 		m.Trees, changed = *w.Trees, true
 	}
-	if w.Environment != nil && !w.Environment.equal(m.Environment) {
-		m.Environment, changed = *w.Environment, true
+	if w.Environment != nil {
+		e := *w.Environment
+		e.Secret = len(e.Variables) > 0
+		if !e.equal(m.Environment) {
+			m.Environment, changed = e, true
+		}
 	}
 	return changed
 }

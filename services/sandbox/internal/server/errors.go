@@ -133,6 +133,8 @@ func status(err error) error {
 			apierr.Metadata(map[string]string{"similar": filename.Encode(similar.Similar)}))
 	case errors.Is(err, errNoPrincipal):
 		return apierr.New(codes.Unauthenticated, domain, apierr.ReasonInternalTokenMissing, err.Error())
+	case errors.Is(err, box.ErrForgotten):
+		return apierr.New(codes.Unavailable, domain, apierr.ReasonDraining, err.Error(), apierr.RetryAfter(time.Second))
 	case errors.Is(err, box.ErrClosed):
 		return apierr.New(codes.Unavailable, domain, apierr.ReasonDraining, err.Error(), apierr.RetryAfter(time.Second))
 	}

@@ -130,6 +130,9 @@ func New(d *Deps, l store.Lease) *Worker {
 	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Queues: d.BudgetQueues, Telemetry: d.Telemetry})
 	w.tools = toolset.New(d.Tools.ListSessionTools)
 	w.calls = calls.New(calls.Config{Client: d.Tools, Agents: d.Agents, Skills: d.Skills, Telemetry: d.Telemetry}, w.tools, subagent.New(d.Subagents))
+	w.calls.Again(func(sc state.Scope) {
+		_ = w.workspace.Make(sc, sc.CallRef(sc.Active.ID+".workspace")) // the call says what is wrong
+	})
 	w.workspace = workspace.New(d.Workspace, w.tools, w.calls.End)
 	w.hook = &compact.Hook{Calls: w.calls, Workspace: w.workspace}
 	w.compactor = compact.New(d.Compaction, d.Telemetry, w.spend, w.workspace, w.hook)

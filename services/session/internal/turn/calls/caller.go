@@ -93,6 +93,9 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 			if err := pause(sc, u, err, tries); err != nil {
 				return err
 			}
+			if c.calls.again != nil && !sc.Ended() {
+				c.calls.again(sc)
+			}
 		default:
 			sc.Logger.WarnContext(sc, "a call failed", "session", sc.Lease.Session, "call", u.CallId, "tool", u.Tool, "error", err)
 			result := failedCall(u, err)

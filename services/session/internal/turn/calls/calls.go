@@ -42,7 +42,12 @@ type Calls struct {
 	begun   map[string]bool // calls of it that were requested from tools
 	notes   string          // for the model, with the next results
 	setUp   bool            // the commands of the environment have run
+	again   func(state.Scope)
 }
+
+// Again sets what is done before a call is requested again: a sandbox that has restarted does not know the variables of
+// the turn's user any more.
+func (c *Calls) Again(again func(state.Scope)) { c.again = again }
 
 // New returns the calls of a session that has just been loaded.
 func New(c Config, tools *toolset.Toolset, agents *subagent.Subagents) *Calls {

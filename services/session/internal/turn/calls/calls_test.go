@@ -152,9 +152,14 @@ func TestACallIsRequestedAgainWithItsIDWhenToolsIsAway(t *testing.T) {
 	f := turntest.New(t, spec)
 	tools := &fakeTools{answers: map[string][]any{"Bash": {status.Error(codes.Unavailable, "away"), io.EOF}}}
 	c := newCalls(t, f, tools)
+	again := 0
+	c.Again(func(state.Scope) { again++ })
 	m := f.Call(uses("Bash")...)
 	if _, err := c.Make(f.Scope, m, noFiles); err != nil {
 		t.Fatal(err)
+	}
+	if again != 2 {
+		t.Errorf("the workspace was made again %d times", again)
 	}
 	if !slices.Equal(tools.called, []string{"t1.1.0", "t1.1.0", "t1.1.0"}) || outcome(t, f.Active, "t1.1.0") != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
 		t.Errorf("called %v", tools.called)
