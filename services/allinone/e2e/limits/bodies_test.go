@@ -70,15 +70,29 @@ var forms = map[string]struct {
 	"parts of A2A": {"/a2a/coder/message:send", func(n int) string {
 		return `{"message":{"messageId":"m","role":"ROLE_USER","parts":[` + repeated(n, `{"text":"a"}`) + `]}}`
 	}, 65},
-	"arguments of MCP":        {"/mcp", func(n int) string { return message + `[` + repeated(n, `1`) + `]}}` }, 1_000},
-	"deep arguments of MCP":   {"/mcp", func(n int) string { return message + nested(n, `{"a":`, `1`, `}`) + `}}` }, 20_000},
-	"a batch of MCP":          {"/mcp", func(n int) string { return `[` + repeated(n, `{"jsonrpc":"2.0","id":1,"method":"ping"}`) + `]` }, 1_000},
-	"a deep body":             {"/v1/sessions", func(n int) string { return nested(n, `{"session":`, `1`, `}`) }, 20_000},
-	"a deep list":             {"/v1/sessions", func(n int) string { return nested(n, `[`, ``, `]`) }, 20_000},
-	"a list without an end":   {"/v1/sessions/x/turns", func(n int) string { return `{"content":[` + repeated(n, `{}`) }, 20_000},
-	"a name of many bytes":    {"/v1/sessions/x/turns", func(n int) string { return `{"` + strings.Repeat(`\u0001`, n) + `":1}` }, 20_000},
-	"a text of many bytes":    {"/v1/sessions", func(n int) string { return `{"session":{"agent":"` + strings.Repeat(`\u0001`, n) + `"}}` }, 20_000},
-	"a key of many bytes":     {"/v1/sessions", func(n int) string { return `{"session":{"labels":{"` + strings.Repeat(`a`, n) + `":""}}}` }, 20_000},
+	"arguments of MCP":      {"/mcp", func(n int) string { return message + `[` + repeated(n, `1`) + `]}}` }, 1_000},
+	"deep arguments of MCP": {"/mcp", func(n int) string { return message + nested(n, `{"a":`, `1`, `}`) + `}}` }, 20_000},
+	"a batch of MCP":        {"/mcp", func(n int) string { return `[` + repeated(n, `{"jsonrpc":"2.0","id":1,"method":"ping"}`) + `]` }, 1_000},
+	"a deep body":           {"/v1/sessions", func(n int) string { return nested(n, `{"turnOptions":`, `1`, `}`) }, 20_000},
+	"a deep list":           {"/v1/sessions", func(n int) string { return nested(n, `[`, ``, `]`) }, 20_000},
+	"a list without an end": {"/v1/sessions/x/turns", func(n int) string { return `{"content":[` + repeated(n, `{}`) }, 20_000},
+	"a name of many bytes":  {"/v1/sessions/x/turns", func(n int) string { return `{"` + strings.Repeat(`\u0001`, n) + `":1}` }, 20_000},
+	"a text of many bytes":  {"/v1/sessions", func(n int) string { return `{"agent":"` + strings.Repeat(`\u0001`, n) + `"}` }, 20_000},
+	"a key of many bytes":   {"/v1/sessions", func(n int) string { return `{"labels":{"` + strings.Repeat(`\u0001`, n) + `":""}}` }, 20_000},
+	"a deep parameter":      {"/v1/sessions", func(n int) string { return `{"turnOptions":{"parameters":{"a":` + nested(n, `[`, `1`, `]`) + `}}}` }, 20_000},
+	"labels of many bytes": {"/v1/sessions", func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"%d":"%s"`, i, strings.Repeat("a", 1000)))
+		}
+		return `{"labels":{` + strings.Join(all, ",") + `}}`
+	}, 33},
+	"servers that break rules": {"/v1/sessions", func(n int) string {
+		return `{"mcpServers":[` + repeated(n, `{"name":"`+strings.Repeat(" ", 5000)+`"}`) + `]}`
+	}, 16},
+	"content that breaks rules": {"/v1/sessions/x/turns", func(n int) string {
+		return `{"content":[` + repeated(n, `{"image":{"mediaType":"`+strings.Repeat(`\u0001`, 2000)+`"}}`) + `]}`
+	}, 32},
 	"half surrogates":         {"/v1/sessions/x/turns", func(n int) string { return `{"text":"` + strings.Repeat(`\ud83d`, n) + `"}` }, 20_000},
 	"bytes that are no UTF-8": {"/v1/sessions/x/turns", func(n int) string { return `{"text":"` + strings.Repeat("\xff", n) + `"}` }, 20_000},
 	"white space":             {"/v1/sessions/x/turns", func(n int) string { return strings.Repeat(" ", n) + `{"content":[{}]}` }, 200_000},
