@@ -154,7 +154,7 @@ func TestABodyBeyondTheBoundOfItsPathIsAnswered(t *testing.T) {
 func TestMemoryOfAVeryLongList(t *testing.T) {
 	prove.Only(t, "it needs some hundred MB")
 	s := serve(t)
-	for _, path := range []string{"/v1/sessions/x/turns", "/v1/sessions/x/turns:run"} {
+	for _, path := range []string{"/v1/sessions/x/turns", "/v1/sessions/x/turns:stream"} {
 		body := `{"text":"x","content":[` + repeated(4_000_000, `{}`) + `]}`
 		cost, a := s.allocated(t, request{"REST", path, http.MethodPost, []byte(body)})
 		if a.status != http.StatusBadRequest || len(a.text) > maxAnswer || cost > 12*uint64(len(body)) {

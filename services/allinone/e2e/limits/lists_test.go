@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,7 +69,7 @@ func listsOf(m protoreflect.MethodDescriptor) (all []list) {
 			path := append(slices.Clone(above), f)
 			if f.IsList() || f.IsMap() {
 				rules, _ := proto.GetExtension(f.Options(), validate.E_Field).(*validate.FieldRules)
-				all = append(all, list{m, path, int(max(rules.GetRepeated().GetMaxItems(), rules.GetMap().GetMaxPairs()))}) //nolint:gosec // small
+				all = append(all, list{m, path, int(max(rules.GetRepeated().GetMaxItems(), rules.GetMap().GetMaxPairs()))})
 			}
 			inner := f.Message()
 			if f.IsMap() {
@@ -116,7 +117,7 @@ func (l list) message(n int) proto.Message {
 	if f.IsMap() {
 		entries := at.Mutable(f).Map()
 		for i := range n {
-			entries.Set(protoreflect.ValueOfString(fmt.Sprint(i)).MapKey(), entries.NewValue())
+			entries.Set(protoreflect.ValueOfString(strconv.Itoa(i)).MapKey(), entries.NewValue())
 		}
 		return m
 	}

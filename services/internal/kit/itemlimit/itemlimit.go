@@ -110,9 +110,9 @@ func limitOf(d protoreflect.FieldDescriptor) int {
 	}
 	rules, _ := proto.GetExtension(d.Options(), validate.E_Field).(*validate.FieldRules)
 	if d.IsMap() {
-		return int(rules.GetMap().GetMaxPairs()) //nolint:gosec // the contract has small numbers
+		return int(rules.GetMap().GetMaxPairs())
 	}
-	return int(rules.GetRepeated().GetMaxItems()) //nolint:gosec // as above
+	return int(rules.GetRepeated().GetMaxItems())
 }
 
 // Check returns the lists of a message that are too long, at most as many as the caller wants. It looks into the items

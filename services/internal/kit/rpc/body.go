@@ -120,7 +120,7 @@ func (h *heldError) release() {
 func (h *heldError) pass() {
 	h.released = true
 	h.ResponseWriter.WriteHeader(h.status)
-	_, _ = h.ResponseWriter.Write(h.text) // an error means that the client has gone
+	_, _ = h.ResponseWriter.Write(h.text) //nolint:gosec // the handler has set the type; an error means that the client has gone
 	h.text = nil
 }
 
