@@ -112,7 +112,7 @@ func (a *attempt) cover(ctx context.Context, decider *permission.Policy) error {
 		return &GrantError{fmt.Sprintf("no rule covers just such calls of %s; approve it for this call alone, or name a rule", a.Tool)}
 	case rule == "":
 		rule = suggested[0]
-	case decider.Covers(*a.terms.grant, a.decided):
+	case decider.Covers(a.terms.grant.Bound(a.decided.Binding), a.decided):
 	case a.terms.arguments != nil:
 		a.terms.alone, a.terms.grant = rule, nil
 		return nil
@@ -122,12 +122,12 @@ func (a *attempt) cover(ctx context.Context, decider *permission.Policy) error {
 	p, _ := principal.From(ctx)
 	g := &store.Grant{
 		Tenant: a.Ref.Tenant, User: p.User, Session: a.Ref.Session, Profile: decider.Profile.Name(), Rule: rule,
-		Approver: a.approver(), CallID: a.Ref.CallID,
+		Approver: a.approver(), CallID: a.Ref.CallID, Binding: a.decided.Binding,
 	}
 	if a.Approval.GetScope() == commonv1.ApprovalScope_APPROVAL_SCOPE_ALWAYS {
 		g.Session = ""
 	}
-	g.ID = store.GrantID(g.User, g.Session, g.Profile, g.Rule)
+	g.ID = store.GrantID(g.User, g.Session, g.Profile, g.Rule, g.Binding)
 	a.terms.row = g
 	return nil
 }

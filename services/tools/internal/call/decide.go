@@ -17,7 +17,7 @@ import (
 func (a *attempt) decide(ctx context.Context, decider *permission.Policy, t *tool.Tool, args schema.Arguments) (permission.Decision, error) {
 	q := permission.Request{
 		Tool: a.Tool, ReadOnly: t.ReadOnly, Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path"))),
-		Name: cmp.Or(args.String("subagent_type"), args.String("skill")),
+		Name: cmp.Or(args.String("subagent_type"), args.String("skill")), Binding: t.Binding,
 	}
 	if r, ok := t.Runner.(tool.Resolver); ok && (decider.AsksWhereItLeads(a.Tool) || a.terms.bindsPath(a.Tool)) {
 		var err error

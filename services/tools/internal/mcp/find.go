@@ -113,6 +113,7 @@ func (c catalog) find(name string) (entry, bool) {
 // runnable returns the tool with the way to run it.
 func (p *Pool) runnable(c Caller, o offer, e entry) *tool.Tool {
 	t := *e.tool
+	t.Binding = o.binding(e)
 	t.Runner = runner{pool: p, caller: c, server: o, own: e.own, ask: callTool(e.own), repeatable: t.Idempotent}
 	return &t
 }

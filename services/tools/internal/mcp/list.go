@@ -42,6 +42,8 @@ type catalog struct {
 type entry struct {
 	own  string     // the server's name of it
 	tool *tool.Tool // without a runner
+	// definition has digests of what the server says of the tool.
+	definition string
 }
 
 // list reads the server's list of tools.
@@ -93,7 +95,7 @@ func (c *catalog) fill(server string, trusted bool, all []*mcp.Tool) {
 	for i, t := range all {
 		made, err := convert(server, names[i], trusted, t)
 		if err == nil {
-			c.entries = append(c.entries, entry{own: t.Name, tool: made})
+			c.entries = append(c.entries, entry{own: t.Name, tool: made, definition: definition(t)})
 			continue
 		}
 		if bad++; bad <= maxNotes {

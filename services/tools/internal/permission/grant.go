@@ -7,8 +7,15 @@ import (
 
 // Grant is a rule that a person allowed for longer than one call.
 type Grant struct {
-	rule rule
-	said string
+	rule    rule
+	said    string
+	binding string
+}
+
+// Bound returns the grant for a tool whose Request.Binding is the given one.
+func (g Grant) Bound(binding string) Grant {
+	g.binding = binding
+	return g
 }
 
 // NewGrant reads the rule of a grant. It is about one tool: a rule for several tools is
@@ -18,7 +25,7 @@ func NewGrant(tool, text, said string) (Grant, error) {
 	if err == nil && r.tool != tool {
 		err = fmt.Errorf("it is not a rule for the tool %s alone", tool)
 	}
-	return Grant{r, said}, err
+	return Grant{rule: r, said: said}, err
 }
 
 // Tool returns the name of the tool in a rule.
@@ -104,13 +111,13 @@ func (p *Policy) granted(s *subject, grants []Grant) (string, bool) {
 func grantedWhole(s *subject, grants []Grant) (string, bool) {
 	var rules []rule
 	for _, g := range grants {
-		if g.rule.covers(s.Tool) {
+		if g.rule.covers(s.Tool) && g.holds(s) {
 			rules = append(rules, g.rule)
 		}
 	}
 	text, ok := s.allowedWhole(rules)
 	for _, g := range grants {
-		if g.rule.text == text {
+		if g.rule.text == text && g.holds(s) {
 			text = g.said + ": " + text
 			break
 		}

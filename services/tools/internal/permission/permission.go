@@ -104,6 +104,8 @@ type Request struct {
 	Leads string
 	// Doubt is why Leads is unknown; empty when it is known.
 	Doubt string
+	// Binding is what a grant on the tool is bound to, as Bind returns it; empty for a tool that is part of the service.
+	Binding string
 }
 
 // Policy is all that decides on the calls of one session: a profile, the filters of its
@@ -139,6 +141,7 @@ func (p *Policy) decide(s *subject) Decision {
 	if text, ok := p.granted(s, p.Grants); ok {
 		return Decision{Kind: Allow, Rule: "allowed by " + text}
 	}
+	d.Rule += outdated(s, p.Grants)
 	return d
 }
 

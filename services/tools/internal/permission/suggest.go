@@ -23,7 +23,7 @@ func (p *Policy) suggest(s *subject) []string {
 		if len(rules) == maxSuggestions {
 			break
 		}
-		if g, err := NewGrant(s.Tool, text, ""); err == nil && c.covers(g) {
+		if g, err := NewGrant(s.Tool, text, ""); err == nil && c.covers(g.Bound(s.Binding)) {
 			rules = append(rules, text)
 		}
 	}

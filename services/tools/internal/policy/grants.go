@@ -72,7 +72,7 @@ func (s *Source) readGrants(ctx context.Context, q Query) (map[string]held, erro
 			return nil, fmt.Errorf("read grant %s: %w", row.ID, err)
 		}
 		h := byProfile[row.Profile]
-		byProfile[row.Profile] = held{append(h.grants, g), append(h.rows, row)}
+		byProfile[row.Profile] = held{append(h.grants, g.Bound(row.Binding)), append(h.rows, row)}
 	}
 	return byProfile, nil
 }

@@ -47,7 +47,7 @@ func (s *Profiles) ExplainCall(ctx context.Context, q *toolsv1.ExplainCallReques
 	}
 	request := permission.Request{
 		Tool: q.GetTool(), Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path"))),
-		Name: cmp.Or(args.String("subagent_type"), args.String("skill")),
+		Name: cmp.Or(args.String("subagent_type"), args.String("skill")), Binding: permission.AnyBinding,
 	}
 	if t, ok := s.tools.Get(q.GetTool()); ok {
 		request.ReadOnly = t.ReadOnly

@@ -53,15 +53,21 @@ type Grant struct {
 	User, Session, Profile string
 	// Rule covers the calls.
 	Rule string
+	// Binding is the server and the definition of the tool for which it holds; empty for a tool without a server.
+	Binding string
 	// Approver gave it, together with the approval of the call CallID.
 	Approver, CallID string
 	CreateTime       time.Time
 }
 
-// GrantID returns the id of a grant, which follows from whom it is for and its rule.
-func GrantID(user, session, profile, rule string) string {
+// GrantID returns the id of a grant, which follows from whom it is for, its rule and its binding.
+func GrantID(user, session, profile, rule, binding string) string {
 	h := sha256.New()
-	for _, s := range []string{user, session, profile, rule} {
+	parts := []string{user, session, profile, rule}
+	if binding != "" {
+		parts = append(parts, binding)
+	}
+	for _, s := range parts {
 		sum := sha256.Sum256([]byte(s))
 		h.Write(sum[:])
 	}

@@ -71,6 +71,8 @@ type Spec struct {
 	Parallel bool
 	// Idempotent calls may be repeated without harm.
 	Idempotent bool
+	// Binding identifies the server and the definition of a tool of a server, for grants; empty for others.
+	Binding string
 }
 
 // Call is a permitted and journaled call, in the form for a Runner.

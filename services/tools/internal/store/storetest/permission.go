@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ var permissions = []testCase{
 	{"a call keeps the arguments that a person put in place of the model's", editedArguments},
 	{"a grant is stored with the start of its call, or not at all", grantWithStart},
 	{"a repeated grant is one grant", grantTwice},
+	{"a grant with another binding is another grant", boundGrants},
 	{"grants are listed by page, the newest first", listedGrants},
 	{"a grant is deleted by its user, and once", deletedGrant},
 	{"grants are deleted with their session and their user", deletedWithOthers},
@@ -26,7 +28,7 @@ var permissions = []testCase{
 
 func give(s store.Store, id, user, session, rule string) error {
 	g := &store.Grant{
-		Tenant: "acme", ID: store.GrantID(user, session, "work", rule), User: user, Session: session, Profile: "work", Rule: rule, Approver: "ann", CallID: id,
+		Tenant: "acme", ID: store.GrantID(user, session, "work", rule, ""), User: user, Session: session, Profile: "work", Rule: rule, Approver: "ann", CallID: id,
 	}
 	c := start(store.Started)
 	c.Grant = g
@@ -91,7 +93,7 @@ func grantWithStart(t *testing.T, s store.Store) {
 		t.Fatalf("got %+v", found)
 	}
 	g := store.Grant{
-		Tenant: "acme", ID: store.GrantID("bob", "sessions/s1", "work", "Bash(git *)"), User: "bob", Session: "sessions/s1", Profile: "work",
+		Tenant: "acme", ID: store.GrantID("bob", "sessions/s1", "work", "Bash(git *)", ""), User: "bob", Session: "sessions/s1", Profile: "work",
 		Rule: "Bash(git *)", Approver: "ann", CallID: "c1", CreateTime: found[0].CreateTime,
 	}
 	same(t, g, found[0])
@@ -104,6 +106,21 @@ func grantTwice(t *testing.T, s store.Store) {
 	must(t, give(s, "c4", "bob", "sessions/s1", "Bash(git *)"))
 	if got := rules(t, s, store.GrantPage{}); len(got) != 3 {
 		t.Errorf("got %v", got)
+	}
+}
+
+func boundGrants(t *testing.T, s store.Store) {
+	for i, binding := range []string{"server=1,description=2", "server=1,description=3", "server=1,description=2"} {
+		change := start(store.Started)
+		change.Grant = &store.Grant{
+			Tenant: "acme", ID: store.GrantID("bob", "", "work", "mcp__a__b", binding), User: "bob", Profile: "work", Rule: "mcp__a__b", Approver: "ann", Binding: binding,
+		}
+		must(t, s.Move(t.Context(), ref("c"+strconv.Itoa(i)), change))
+	}
+	found, err := s.ListGrants(t.Context(), store.GrantPage{Tenant: "acme", Limit: 10})
+	must(t, err)
+	if len(found) != 2 || found[0].Binding != "server=1,description=3" || found[1].Binding != "server=1,description=2" {
+		t.Errorf("got %+v", found)
 	}
 }
 
@@ -127,7 +144,7 @@ func listedGrants(t *testing.T, s store.Store) {
 func deletedGrant(t *testing.T, s store.Store) {
 	must(t, give(s, "c1", "bob", "", "Bash(git *)"))
 	must(t, give(s, "c2", "bob", "", "Bash(ls *)"))
-	id, other := store.GrantID("bob", "", "work", "Bash(git *)"), store.GrantID("bob", "", "work", "Bash(ls *)")
+	id, other := store.GrantID("bob", "", "work", "Bash(git *)", ""), store.GrantID("bob", "", "work", "Bash(ls *)", "")
 	q := &store.Request{Tenant: "acme", Method: "DeleteGrant", ID: "r1", Digest: []byte("d"), Keep: time.Hour}
 	want(t, s.DeleteGrant(t.Context(), "acme", id, "eve", nil), store.ErrNoGrant)
 	want(t, s.DeleteGrant(t.Context(), "other", id, "bob", nil), store.ErrNoGrant)
@@ -250,7 +267,7 @@ func raisedVersion(t *testing.T, s store.Store) {
 		func() error { _, err := s.WriteProfile(t.Context(), write("a", "2")); return err },
 		func() error { return s.DeleteProfile(t.Context(), write("a", "")) },
 		func() error {
-			return s.DeleteGrant(t.Context(), "acme", store.GrantID("bob", "", "work", "2"), "bob", nil)
+			return s.DeleteGrant(t.Context(), "acme", store.GrantID("bob", "", "work", "2", ""), "bob", nil)
 		},
 		func() error { return s.DeleteSession(t.Context(), "acme", "sessions/s1", 3) },
 		func() error { return s.DeleteGrants(t.Context(), "acme", "bob") },

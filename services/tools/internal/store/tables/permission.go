@@ -21,9 +21,9 @@ func raised(tenant string) sqldb.Statement {
 // grant stores a grant. One that exists already stays as it is.
 func grant(ctx context.Context, tx sqldb.Tx, g *store.Grant) error {
 	_, err := tx.Send(ctx, sqldb.S(`
-		insert into grants (tenant, id, user_id, session, profile, rule, approver, call_id, create_time)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp()) on conflict (tenant, id) do nothing`,
-		g.Tenant, g.ID, store.Text(g.User), g.Session, g.Profile, g.Rule, store.Text(g.Approver), g.CallID), raised(g.Tenant))
+		insert into grants (tenant, id, user_id, session, profile, rule, approver, call_id, binding, create_time)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp()) on conflict (tenant, id) do nothing`,
+		g.Tenant, g.ID, store.Text(g.User), g.Session, g.Profile, g.Rule, store.Text(g.Approver), g.CallID, g.Binding), raised(g.Tenant))
 	return err
 }
 
@@ -121,13 +121,13 @@ func (t permissions) DeleteProfile(ctx context.Context, w store.ProfileWrite) er
 }
 
 func scanGrant(r sqldb.Row) (g store.Grant, err error) {
-	err = r.Scan(&g.Tenant, &g.ID, &g.User, &g.Session, &g.Profile, &g.Rule, &g.Approver, &g.CallID, &g.CreateTime)
+	err = r.Scan(&g.Tenant, &g.ID, &g.User, &g.Session, &g.Profile, &g.Rule, &g.Approver, &g.CallID, &g.Binding, &g.CreateTime)
 	return g, err
 }
 
 // ListGrants implements store.Permissions.
 func (t permissions) ListGrants(ctx context.Context, p store.GrantPage) ([]store.Grant, error) {
-	query, args := "select tenant, id, user_id, session, profile, rule, approver, call_id, create_time from grants where tenant = $1", []any{p.Tenant}
+	query, args := "select tenant, id, user_id, session, profile, rule, approver, call_id, binding, create_time from grants where tenant = $1", []any{p.Tenant}
 	if p.User != "" {
 		args = append(args, p.User)
 		query += fmt.Sprintf(" and user_id = $%d", len(args))
