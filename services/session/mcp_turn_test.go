@@ -39,7 +39,7 @@ func (m *mcpPeer) list(servers []*commonv1.McpServer, resp *toolsv1.ListSessionT
 		if x == nil {
 			x = works("Say")
 		}
-		x = &commonv1.McpServerStatus{Name: s.Name, State: x.State, Message: x.Message, Required: s.Required}
+		x = &commonv1.McpServerStatus{Name: s.Name, State: x.State, Message: x.Message, Required: s.Required, Instructions: x.Instructions}
 		if x.State == commonv1.McpServerState_MCP_SERVER_STATE_CONNECTED {
 			for _, tool := range m.tools(s.Name) {
 				x.Tools = append(x.Tools, "mcp__"+s.Name+"__"+tool)
@@ -327,5 +327,35 @@ func TestALoginIsTheCallersForTheServerOfTheSession(t *testing.T) {
 	}
 	if _, err := servers.LoginMcpServer(as(t.Context(), "bob", principal.RoleUser), &sessionv1.LoginMcpServerRequest{Name: s + "/mcp/wiki"}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
 		t.Errorf("in another user's session: %v", err)
+	}
+}
+
+func TestTheModelReadsWhatMCPServersSay(t *testing.T) {
+	f, wire := startGreeter(t, withClerk, func(c *session.Config) {
+		a := c.Agents["clerk"]
+		a.Prompt = "Be careful."
+		c.Agents["clerk"] = a
+	})
+	ctx := t.Context()
+	desk := works("Say")
+	desk.Instructions = "Search before you say."
+	f.peers.setMCP("desk", desk)
+	s := f.clerk(ctx, t)
+	system := func() string {
+		t.Helper()
+		f.turn(ctx, t, s, "go")
+		all := wire.Requests()
+		return all[len(all)-1].System
+	}
+	first := system()
+	if !strings.HasPrefix(first, "Be careful.\n\nThe MCP servers") || !strings.HasSuffix(first, "<mcp-server name=\"desk\">\nSearch before you say.\n</mcp-server>") {
+		t.Errorf("the model read %q", first)
+	}
+	if again := system(); again != first {
+		t.Errorf("then it read %q", again)
+	}
+	f.peers.setMCP("desk", fails("it is away"))
+	if got := system(); got != "Be careful." {
+		t.Errorf("while the server is away it read %q", got)
 	}
 }

@@ -37,7 +37,7 @@ func TestTheLogTellsWhatATurnSawOfAnOperation(t *testing.T) {
 		if s := e.GetOperationStarted(); s != nil {
 			began = s
 		}
-		if s := e.GetOperationFinished(); s != nil {
+		if s := e.GetOperationFinished(); s.GetCallId() != "" {
 			ended = s
 		}
 		if s := e.GetToolCallFinished(); s != nil {
@@ -160,5 +160,25 @@ fallback: {steps: [{text: [ok]}]}
 	}
 	if id := got[0].CallId; f.peers.looks["operations/"+id] != 2 {
 		t.Errorf("operations/%s was looked at %d times", id, f.peers.looks["operations/"+id])
+	}
+}
+
+func TestTheLogTellsOfTheEndOfAnOperationThatNoCallLooksAt(t *testing.T) {
+	f := start(t, `
+turns:
+  - when: work
+    steps: [{tools: [{name: Background, input: {}}]}, {text: [Done]}]
+fallback: {steps: [{text: [ok]}]}
+`)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	turn := f.turn(ctx, t, s, "work")[0].Turn
+	e := f.waitFor(ctx, t, s, func(e *sessionv1.Event) bool { return e.GetOperationFinished() != nil })
+	end := e.GetOperationFinished()
+	if end.State != "SUCCEEDED" || end.CallId != "" || f.peers.looks[end.Operation] != 2 || e.Turn != turn || e.Step != 1 {
+		t.Errorf("it says %v", e)
+	}
+	if again := f.turn(ctx, t, s, "hi"); finished(t, again).State != sessionv1.TurnState_TURN_STATE_COMPLETE {
+		t.Errorf("the next turn ended %v", again)
 	}
 }

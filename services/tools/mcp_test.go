@@ -236,3 +236,16 @@ func TestACallOfAServerThatAsksWritesWaitsForAPerson(t *testing.T) {
 	q.Profile = "read-only"
 	f.must(q, toolsv1.CallOutcome_CALL_OUTCOME_DENIED)
 }
+
+func TestTheStatusHasWhatAServerSaysOfItsTools(t *testing.T) {
+	for era, modern := range eras {
+		for said, want := range map[string]string{"": "", " Search first.\n": "Search first.", strings.Repeat("x", 9000): strings.Repeat("x", 4096) + "…"} {
+			r, f := newRemoteWith(t, modern, mcp.ServerOptions{Instructions: said}), local(t)
+			r.tool("t", object, says("done"))
+			resp, err := f.calls.ListSessionTools(t.Context(), &toolsv1.ListSessionToolsRequest{Call: ref("list"), Servers: []*commonv1.McpServer{r.as("x")}})
+			if err != nil || len(resp.Servers) != 1 || resp.Servers[0].Instructions != want {
+				t.Errorf("%s: got %v, %v", era, resp, err)
+			}
+		}
+	}
+}

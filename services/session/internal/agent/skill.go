@@ -122,7 +122,7 @@ const maxSkillPrompt = 16 << 10
 // SkillPrompt returns what the system prompt says about the session's skills. The model reads the
 // instructions only when it needs a skill.
 func (s Spec) SkillPrompt() string {
-	if len(s.PinnedSkills) == 0 {
+	if len(s.PinnedSkills) == 0 || !slices.Contains(s.Tools, SkillTool) { // a subagent may not have the tool
 		return ""
 	}
 	var b strings.Builder

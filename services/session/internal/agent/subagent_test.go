@@ -124,3 +124,24 @@ func TestASubagentHasAllFilters(t *testing.T) {
 		t.Errorf("the same rules twice are %v", got)
 	}
 }
+
+func TestASubagentIsToldOfSkillsOnlyIfItCanReadThem(t *testing.T) {
+	parent := Spec{Prompt: "p", Tools: []string{"Read", TaskTool}}.WithSkills([]Skill{{Name: "pdf", Description: "Fills forms."}})
+	for name, c := range map[string]struct {
+		tools []string
+		told  bool
+	}{
+		"all tools of its agent": {nil, true}, "with the tool": {[]string{"Read", SkillTool}, true}, "without the tool": {[]string{"Read"}, false},
+	} {
+		child := parent.Narrowed(Subagent{Name: "a", Prompt: "Help.", Tools: c.tools}, nil, true)
+		if got := strings.Contains(child.PromptFor(nil), SkillTool); got != c.told {
+			t.Errorf("%s: the prompt is %q", name, child.PromptFor(nil))
+		}
+	}
+	for tools, told := range map[string]bool{"Read": false, "Skill": true} {
+		child := parent.Narrowed(Subagent{Name: "a", Agent: "agents/x"}, &Spec{Prompt: "Other.", Tools: []string{tools}}, true)
+		if got := strings.Contains(child.PromptFor(nil), SkillTool); got != told {
+			t.Errorf("an agent with %s: the prompt is %q", tools, child.PromptFor(nil))
+		}
+	}
+}

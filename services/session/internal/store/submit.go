@@ -20,7 +20,7 @@ const (
 	CommandExpire     CommandKind = "expire"      // the time for an answer to CallID is up
 	CommandCompact    CommandKind = "compact"     // shorten the model's view
 	CommandRepository CommandKind = "repository"  // append the event in the body, which tells of a repository
-	CommandOperation  CommandKind = "operation"   // tell what an operation did with the network, by the body
+	CommandOperation  CommandKind = "operation"   // tell how an operation ended, by the body
 	CommandMove       CommandKind = "move"        // bring the workspace to another node, if no turn does
 	CommandCheckpoint CommandKind = "checkpoint"  // make the checkpoint CallID
 	CommandRewind     CommandKind = "rewind"      // go back to a checkpoint; CallID is the rewind's own id

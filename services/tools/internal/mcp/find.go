@@ -143,6 +143,7 @@ func status(s *commonv1.McpServer, v view) *commonv1.McpServerStatus {
 	st.Resources, st.ResourceTemplates, st.Prompts = v.catalog.resources, v.catalog.templates, v.catalog.prompts
 	if init := v.session.InitializeResult(); init != nil {
 		st.ProtocolVersion = cut(init.ProtocolVersion, 64)
+		st.Instructions = cut(strings.TrimSpace(valid(init.Instructions)), maxInstructions)
 		if info := init.ServerInfo; info != nil {
 			st.Server = cut(strings.TrimSpace(strings.ToValidUTF8(info.Name+" "+info.Version, "\uFFFD")), 200)
 		}

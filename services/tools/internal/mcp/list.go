@@ -22,6 +22,8 @@ const (
 	maxPages       = 256
 	maxDescription = 16 << 10
 	maxSchema      = 256 << 10
+	// maxInstructions bounds what a server says about the use of its tools.
+	maxInstructions = 4 << 10
 	// maxNotes bounds how many faults of a list are named.
 	maxNotes = 5
 )

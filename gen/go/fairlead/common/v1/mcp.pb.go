@@ -460,7 +460,9 @@ type McpServerStatus struct {
 	// Addresses with parts to fill in, at most 100.
 	ResourceTemplates []*McpResourceTemplate `protobuf:"bytes,10,rep,name=resource_templates,json=resourceTemplates,proto3" json:"resource_templates,omitempty"`
 	// Its prompts, which `GetMcpPrompt` gets: at most 100.
-	Prompts       []*McpPrompt `protobuf:"bytes,11,rep,name=prompts,proto3" json:"prompts,omitempty"`
+	Prompts []*McpPrompt `protobuf:"bytes,11,rep,name=prompts,proto3" json:"prompts,omitempty"`
+	// What the server says about the use of its tools, at most 4 KiB. The model reads it.
+	Instructions  string `protobuf:"bytes,12,opt,name=instructions,proto3" json:"instructions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -570,6 +572,13 @@ func (x *McpServerStatus) GetPrompts() []*McpPrompt {
 		return x.Prompts
 	}
 	return nil
+}
+
+func (x *McpServerStatus) GetInstructions() string {
+	if x != nil {
+		return x.Instructions
+	}
+	return ""
 }
 
 // McpResourceTemplate is an address with parts to fill in.
@@ -1070,7 +1079,7 @@ const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
 	"\bMcpOAuth\x12%\n" +
 	"\tclient_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\bclientId\x120\n" +
 	"\rclient_secret\x18\x02 \x01(\tB\v\xbaH\x05r\x03(\x80 \x80\x01\x01R\fclientSecret\x12 \n" +
-	"\x06scopes\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10@R\x06scopes\"\xfe\x03\n" +
+	"\x06scopes\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10@R\x06scopes\"\xa2\x04\n" +
 	"\x0fMcpServerStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x128\n" +
 	"\x05state\x18\x02 \x01(\x0e2\".fairlead.common.v1.McpServerStateR\x05state\x12\x18\n" +
@@ -1083,7 +1092,8 @@ const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
 	"\tresources\x18\t \x03(\v2 .fairlead.common.v1.ResourceLinkR\tresources\x12V\n" +
 	"\x12resource_templates\x18\n" +
 	" \x03(\v2'.fairlead.common.v1.McpResourceTemplateR\x11resourceTemplates\x127\n" +
-	"\aprompts\x18\v \x03(\v2\x1d.fairlead.common.v1.McpPromptR\aprompts\"\xa3\x01\n" +
+	"\aprompts\x18\v \x03(\v2\x1d.fairlead.common.v1.McpPromptR\aprompts\x12\"\n" +
+	"\finstructions\x18\f \x01(\tR\finstructions\"\xa3\x01\n" +
 	"\x13McpResourceTemplate\x12!\n" +
 	"\furi_template\x18\x01 \x01(\tR\vuriTemplate\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +

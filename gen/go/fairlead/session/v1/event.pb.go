@@ -991,7 +991,8 @@ type Event_OperationProgress struct {
 }
 
 type Event_OperationFinished struct {
-	// An operation was looked at and has ended.
+	// An operation has ended. The event comes once when it ends, and again for each call that
+	// looks at it later.
 	OperationFinished *OperationFinished `protobuf:"bytes,112,opt,name=operation_finished,json=operationFinished,proto3,oneof"`
 }
 
@@ -4102,7 +4103,9 @@ type OperationFinished struct {
 	// `SUCCEEDED`, `FAILED`, `CANCELLED`, `EXPIRED` or `UNKNOWN`.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// For people.
-	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// The call that looked at it; empty in the event that comes without a call.
+	CallId        string `protobuf:"bytes,4,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4154,6 +4157,13 @@ func (x *OperationFinished) GetState() string {
 func (x *OperationFinished) GetMessage() string {
 	if x != nil {
 		return x.Message
+	}
+	return ""
+}
+
+func (x *OperationFinished) GetCallId() string {
+	if x != nil {
+		return x.CallId
 	}
 	return ""
 }
@@ -5557,11 +5567,12 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x04tool\x18\x03 \x01(\tR\x04tool\"K\n" +
 	"\x11OperationProgress\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"a\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"z\n" +
 	"\x11OperationFinished\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"F\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x17\n" +
+	"\acall_id\x18\x04 \x01(\tR\x06callId\"F\n" +
 	"\x10WorkspaceCreated\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1e\n" +
 	"\n" +

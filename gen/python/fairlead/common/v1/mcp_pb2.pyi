@@ -93,7 +93,7 @@ class McpOAuth(_message.Message):
     def __init__(self, client_id: _Optional[str] = ..., client_secret: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class McpServerStatus(_message.Message):
-    __slots__ = ("name", "state", "message", "protocol_version", "server", "tools", "connect_time", "required", "resources", "resource_templates", "prompts")
+    __slots__ = ("name", "state", "message", "protocol_version", "server", "tools", "connect_time", "required", "resources", "resource_templates", "prompts", "instructions")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +105,7 @@ class McpServerStatus(_message.Message):
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_TEMPLATES_FIELD_NUMBER: _ClassVar[int]
     PROMPTS_FIELD_NUMBER: _ClassVar[int]
+    INSTRUCTIONS_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: McpServerState
     message: str
@@ -116,7 +117,8 @@ class McpServerStatus(_message.Message):
     resources: _containers.RepeatedCompositeFieldContainer[_content_pb2.ResourceLink]
     resource_templates: _containers.RepeatedCompositeFieldContainer[McpResourceTemplate]
     prompts: _containers.RepeatedCompositeFieldContainer[McpPrompt]
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[McpServerState, str]] = ..., message: _Optional[str] = ..., protocol_version: _Optional[str] = ..., server: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., connect_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., required: _Optional[bool] = ..., resources: _Optional[_Iterable[_Union[_content_pb2.ResourceLink, _Mapping]]] = ..., resource_templates: _Optional[_Iterable[_Union[McpResourceTemplate, _Mapping]]] = ..., prompts: _Optional[_Iterable[_Union[McpPrompt, _Mapping]]] = ...) -> None: ...
+    instructions: str
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[McpServerState, str]] = ..., message: _Optional[str] = ..., protocol_version: _Optional[str] = ..., server: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., connect_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., required: _Optional[bool] = ..., resources: _Optional[_Iterable[_Union[_content_pb2.ResourceLink, _Mapping]]] = ..., resource_templates: _Optional[_Iterable[_Union[McpResourceTemplate, _Mapping]]] = ..., prompts: _Optional[_Iterable[_Union[McpPrompt, _Mapping]]] = ..., instructions: _Optional[str] = ...) -> None: ...
 
 class McpResourceTemplate(_message.Message):
     __slots__ = ("uri_template", "name", "title", "description", "media_type")

@@ -641,14 +641,16 @@ class OperationProgress(_message.Message):
     def __init__(self, operation: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class OperationFinished(_message.Message):
-    __slots__ = ("operation", "state", "message")
+    __slots__ = ("operation", "state", "message", "call_id")
     OPERATION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
     operation: str
     state: str
     message: str
-    def __init__(self, operation: _Optional[str] = ..., state: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+    call_id: str
+    def __init__(self, operation: _Optional[str] = ..., state: _Optional[str] = ..., message: _Optional[str] = ..., call_id: _Optional[str] = ...) -> None: ...
 
 class WorkspaceCreated(_message.Message):
     __slots__ = ("node", "generation")

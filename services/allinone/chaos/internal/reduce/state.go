@@ -186,7 +186,9 @@ func (s *Step) apply(e *sessionv1.Event) {
 	case *sessionv1.Event_OperationProgress:
 		s.Looks = append(s.Looks, Look{Operation: b.OperationProgress.GetOperation()})
 	case *sessionv1.Event_OperationFinished:
-		s.Looks = append(s.Looks, Look{b.OperationFinished.GetOperation(), b.OperationFinished.GetState()})
+		if b.OperationFinished.GetCallId() != "" {
+			s.Looks = append(s.Looks, Look{b.OperationFinished.GetOperation(), b.OperationFinished.GetState()})
+		}
 	case *sessionv1.Event_ToolCallFinished:
 		c := s.call(b.ToolCallFinished.GetCallId())
 		c.Finished++

@@ -1,5 +1,5 @@
 // Package operations waits for the end of operations, and has the session's log record
-// what their commands did with the network, even if their turn has ended.
+// it, with what their commands did with the network, even if their turn has ended.
 package operations
 
 import (
@@ -40,7 +40,7 @@ type Operation struct {
 // report is the body of a store.CommandOperation.
 type report struct {
 	Operation
-	Ended []byte `json:"ended"` // a toolsv1.Operation with only its network
+	Ended []byte `json:"ended"` // a toolsv1.Operation with its state, progress and network
 }
 
 // Job returns the job that waits for an operation of a session.
@@ -87,8 +87,6 @@ func Handler(tools *remote.Tools, s Inbox) jobs.Handler {
 		case found.State == toolsv1.OperationState_OPERATION_STATE_RUNNING:
 			ran := time.Since(found.CreateTime.AsTime())
 			return &store.Job{Body: j.Body, After: min(max(ran/8, firstLook), lastLook)}, nil
-		case len(found.Network) == 0:
-			return nil, nil
 		}
 		return nil, appendToInbox(ctx, s, j, o, found)
 	}
@@ -96,7 +94,7 @@ func Handler(tools *remote.Tools, s Inbox) jobs.Handler {
 
 // appendToInbox puts a report into the session's inbox; the holder appends it.
 func appendToInbox(ctx context.Context, s Inbox, j store.Job, o Operation, ended *toolsv1.Operation) error {
-	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&toolsv1.Operation{Network: ended.Network})
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&toolsv1.Operation{State: ended.State, Progress: ended.Progress, Network: ended.Network})
 	if err != nil {
 		return fmt.Errorf("marshal the outcome of an operation: %w", err)
 	}

@@ -28,17 +28,16 @@ func operationEvents(sc state.Scope, u *sessionv1.ToolUse, r *toolsv1.CallResult
 		}}}
 	default:
 		e = &sessionv1.Event{Body: &sessionv1.Event_OperationFinished{OperationFinished: &sessionv1.OperationFinished{
-			Operation: seen.Operation, State: strings.TrimPrefix(seen.State.String(), "OPERATION_STATE_"), Message: seen.Progress,
+			Operation: seen.Operation, State: strings.TrimPrefix(seen.State.String(), "OPERATION_STATE_"), Message: seen.Progress, CallId: u.CallId,
 		}}}
 	}
 	return []*sessionv1.Event{sc.StepEvent(e)}
 }
 
-// watchOperation returns the job that logs what the command of an operation did with the
-// network. That is known only at its end, perhaps long after the turn. Without a
-// network there is no job.
+// watchOperation returns the job that logs the end of an operation, and what its command did with the network. It may
+// end long after the turn, and no call may look at it.
 func watchOperation(sc state.Scope, u *sessionv1.ToolUse, r *toolsv1.CallResult) []store.Job {
-	if r.GetOperation() == "" || len(sc.Spec.Network) == 0 {
+	if r.GetOperation() == "" {
 		return nil
 	}
 	return []store.Job{operations.Job(store.Key{Tenant: sc.Lease.Tenant, Session: sc.Lease.Session}, operations.Operation{
@@ -46,11 +45,17 @@ func watchOperation(sc state.Scope, u *sessionv1.ToolUse, r *toolsv1.CallResult)
 	})}
 }
 
-// EndOperation appends what an operation did with the network.
+// EndOperation appends how an operation ended, and what it did with the network.
 func EndOperation(sc state.Scope, c store.Command) error {
 	o, ended, err := operations.Read(c.Body)
 	if err != nil {
 		return err
 	}
-	return sc.Append(store.Write{Consume: []int64{c.ID}, Events: networkEvents(o.Turn, o.Step, o.Call, ended)})
+	events := networkEvents(o.Turn, o.Step, o.Call, ended)
+	if ended.State != toolsv1.OperationState_OPERATION_STATE_UNSPECIFIED { // an older replica reports the network alone
+		events = append(events, &sessionv1.Event{Turn: o.Turn, Step: o.Step, Body: &sessionv1.Event_OperationFinished{OperationFinished: &sessionv1.OperationFinished{
+			Operation: o.Name, State: strings.TrimPrefix(ended.State.String(), "OPERATION_STATE_"), Message: ended.Progress,
+		}}})
+	}
+	return sc.Append(store.Write{Consume: []int64{c.ID}, Events: events})
 }

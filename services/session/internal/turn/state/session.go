@@ -58,6 +58,8 @@ type Session struct {
 	Spec   agent.Spec
 	Path   []*sessionv1.Message // the conversation, the oldest message first
 	Active *Turn                // nil: no turn is active
+	// MCPInstructions is what the MCP servers say about the use of their tools, as of the last list of tools.
+	MCPInstructions string
 
 	// Resolve finds a model by `provider:model`; empty means the default one.
 	Resolve      func(name string) (Resolved, error)
@@ -302,13 +304,13 @@ func (s *Session) View(path []*sessionv1.Message) []*sessionv1.Message {
 	return modelview.Of(path, s.ModelName())
 }
 
-// SystemPrompt returns the system prompt of the active turn.
+// SystemPrompt returns the system prompt of the active turn. What MCP servers say comes last.
 func (s *Session) SystemPrompt() string {
 	prompt := s.Spec.PromptFor(s.options())
-	if !s.Spec.Heads() {
-		return prompt
+	if s.Spec.Heads() {
+		prompt += "\n\n" + verdict.HeaderPrompt
 	}
-	return strings.TrimSpace(prompt + "\n\n" + verdict.HeaderPrompt)
+	return strings.TrimSpace(prompt + "\n\n" + s.MCPInstructions)
 }
 
 // Header splits a message's text into the verdict in its header, if that is valid, and the text
