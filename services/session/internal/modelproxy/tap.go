@@ -195,18 +195,22 @@ func (t *tap) take(d *doc) (counted bool) {
 	return t.take(d.Message) || t.take(d.Response) || counted
 }
 
-// merge takes over the counts of a later event, which are sums.
+// merge takes over the counts of a later event, which are sums: the last one above 0 counts.
 func (t *tap) merge(u *usage) {
 	if t.found.Usage == nil {
 		t.found.Usage = &usage{}
 	}
 	to := t.found.Usage
 	for _, f := range []struct{ to, from **int64 }{{&to.Input, &u.Input}, {&to.Output, &u.Output}, {&to.Prompt, &u.Prompt}, {&to.Completion, &u.Completion}} {
-		if *f.from != nil {
+		if *f.from != nil && (**f.from > 0 || *f.to == nil) {
 			*f.to = *f.from
 		}
 	}
-	to.CacheRead, to.CacheWrite = max(to.CacheRead, u.CacheRead), max(to.CacheWrite, u.CacheWrite)
+	for _, f := range []struct{ to, from *int64 }{{&to.CacheRead, &u.CacheRead}, {&to.CacheWrite, &u.CacheWrite}} {
+		if *f.from > 0 {
+			*f.to = *f.from
+		}
+	}
 	for _, f := range []struct{ to, from **details }{
 		{&to.InputDetails, &u.InputDetails}, {&to.PromptDetails, &u.PromptDetails}, {&to.OutputDetails, &u.OutputDetails}, {&to.OtherDetails, &u.OtherDetails},
 	} {

@@ -21,6 +21,17 @@ const (
 	responsesStream = "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\",\"usage\":{\"input_tokens\":10,\"input_tokens_details\":{\"cached_tokens\":6},\"output_tokens\":4,\"output_tokens_details\":{\"reasoning_tokens\":1}}}}\n\n"
 )
 
+// The first figures are too high, the last ones lack some or clear them.
+const (
+	estimated = `data: {"type":"message_start","message":{"id":"m","usage":{"input_tokens":900,"cache_read_input_tokens":80,"output_tokens":500}}}` + "\n\n" +
+		`data: {"type":"message_delta","delta":{},"usage":{"output_tokens":3}}` + "\n\n" +
+		`data: {"type":"message_delta","delta":{},"usage":{"input_tokens":7,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":9}}` + "\n\n" +
+		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"output_tokens":9}}` + "\n\n"
+	estimatedChat = `data: {"id":"c","choices":[{"delta":{"content":"x"}}],"usage":{"prompt_tokens":900,"completion_tokens":500}}` + "\n\n" +
+		`data: {"id":"c","choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":9}}` + "\n\n" +
+		`data: {"id":"c","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":3}}}` + "\n\n"
+)
+
 func TestTheTapReadsTheUsageHoweverTheBytesCome(t *testing.T) {
 	openAI := &sessionv1.Usage{InputTokens: 4, CacheReadTokens: 6, OutputTokens: 4, ThinkingTokens: 1}
 	for _, c := range []struct {
@@ -35,6 +46,8 @@ func TestTheTapReadsTheUsageHoweverTheBytesCome(t *testing.T) {
 		{"Chat Completions, hidden, cut", chatStream + "data: {\"id\"", chatStream + "data: {\"id\"", "c1", true, true, nil},
 		{"Responses", responsesStream, responsesStream, "resp_1", false, true, openAI},
 		{"a whole answer", `{"id":"msg_2","usage":{"input_tokens":1,"output_tokens":2}}`, `{"id":"msg_2","usage":{"input_tokens":1,"output_tokens":2}}`, "msg_2", false, false, &sessionv1.Usage{InputTokens: 1, OutputTokens: 2}},
+		{"Messages, an estimate first", estimated, estimated, "m", false, true, &sessionv1.Usage{InputTokens: 7, CacheReadTokens: 3, CacheWriteTokens: 2, OutputTokens: 9}},
+		{"Chat Completions, an estimate first", estimatedChat, estimatedChat, "c", false, true, &sessionv1.Usage{InputTokens: 4, CacheReadTokens: 3, OutputTokens: 9}},
 		{"no JSON", "data: \"usage\" {\n\nusage", "data: \"usage\" {\n\nusage", "", false, true, nil},
 	} {
 		for _, size := range []int{1, 7, 1 << 20} {

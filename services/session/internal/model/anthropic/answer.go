@@ -50,14 +50,14 @@ func (a *answer) messageDelta(e event) {
 	a.count(e.Usage)
 }
 
-// count merges a usage: the larger number counts.
+// count merges a later usage.
 func (a *answer) count(u usage) {
-	larger := func(dst *int64, v wire.Count) { *dst = max(*dst, int64(v)) }
-	larger(&a.usage.InputTokens, u.Input)
-	larger(&a.usage.OutputTokens, u.Output)
-	larger(&a.usage.CacheReadTokens, u.CacheRead)
-	larger(&a.usage.CacheWriteTokens, u.CacheWrite)
-	larger(&a.usage.ThinkingTokens, u.Details.Thinking)
+	later := func(dst *int64, v wire.Count) { (*wire.Count)(dst).Later(v) }
+	later(&a.usage.InputTokens, u.Input)
+	later(&a.usage.OutputTokens, u.Output)
+	later(&a.usage.CacheReadTokens, u.CacheRead)
+	later(&a.usage.CacheWriteTokens, u.CacheWrite)
+	later(&a.usage.ThinkingTokens, u.Details.Thinking)
 }
 
 // stopReason maps the API's reasons to ours. We use no server tools, so

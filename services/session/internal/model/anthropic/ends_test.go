@@ -103,6 +103,22 @@ func (e ending) want() string {
 	return "end_turn"
 }
 
+func TestTheLastUsageCounts(t *testing.T) {
+	body := `data: {"type":"message_start","message":{"id":"m","usage":{"input_tokens":900,"cache_read_input_tokens":80,"output_tokens":500}}}` + "\n\n" +
+		`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"x"}}` + "\n\n" +
+		`data: {"type":"content_block_stop","index":0}` + "\n\n" +
+		`data: {"type":"message_delta","delta":{},"usage":{"input_tokens":7,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":9}}` + "\n\n" +
+		`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0}}` + "\n\n" +
+		`data: {"type":"message_stop"}` + "\n\n"
+	resp, err := play(t, streamtest.Reply{Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&sessionv1.Usage{InputTokens: 7, CacheReadTokens: 3, CacheWriteTokens: 2, OutputTokens: 9}, resp.Usage, protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestHowStreamsEnd goes through all combinations of content, stop reason, usage,
 // message_stop, a broken connection, line ends and framing.
 func TestHowStreamsEnd(t *testing.T) {

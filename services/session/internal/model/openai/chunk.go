@@ -119,16 +119,18 @@ type usage struct {
 	CacheHit wire.Count `json:"prompt_cache_hit_tokens"`
 }
 
-// add merges a later usage: the larger number counts.
+// add merges a later usage.
 func (u *usage) add(raw json.RawMessage) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return
 	}
 	var v usage
 	_ = json.Unmarshal(raw, &v) // a value of another form counts as absent
-	u.Prompt, u.Completion, u.Total = max(u.Prompt, v.Prompt), max(u.Completion, v.Completion), max(u.Total, v.Total)
-	u.Cached = max(u.Cached, v.Cached, v.CacheHit, v.PromptDetails.Cached)
-	u.CompletionDetails.Reasoning = max(u.CompletionDetails.Reasoning, v.CompletionDetails.Reasoning)
+	u.Prompt.Later(v.Prompt)
+	u.Completion.Later(v.Completion)
+	u.Total.Later(v.Total)
+	u.Cached.Later(max(v.Cached, v.CacheHit, v.PromptDetails.Cached))
+	u.CompletionDetails.Reasoning.Later(v.CompletionDetails.Reasoning)
 }
 
 // failed reports whether a chunk may be an error.

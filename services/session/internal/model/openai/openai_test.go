@@ -117,6 +117,19 @@ func TestFirstCallIsStreamedAsItComes(t *testing.T) {
 	}
 }
 
+func TestTheLastUsageCounts(t *testing.T) {
+	body := `data: {"choices":[{"delta":{"content":"x"}}],"usage":{"prompt_tokens":900,"completion_tokens":500,"total_tokens":1400}}` + "\n\n" +
+		`data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":9,"total_tokens":16}}` + "\n\n" +
+		`data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":0,"prompt_tokens_details":{"cached_tokens":3}}}` + "\n\ndata: [DONE]\n\n"
+	resp, err := play(t, streamtest.Reply{Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&sessionv1.Usage{InputTokens: 4, CacheReadTokens: 3, OutputTokens: 9}, resp.Usage, protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	told := modeltest.OpenAI(t, modeltest.Sequence(modeltest.Step{Text: []string{"a"}, Usage: modeltest.Usage{Input: 10, Output: 20, CacheRead: 30, Thinking: 5}}))
 	resp, _, err := streamtest.Play(t.Context(), t, newModel(told), ask("hi"))

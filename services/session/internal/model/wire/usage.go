@@ -37,6 +37,14 @@ func (c *Count) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// Later takes over a later count of the same sum: the last one that is above 0. An earlier one may be an estimate, and
+// some servers leave out or clear at the end what they have told before.
+func (c *Count) Later(v Count) {
+	if v > 0 {
+		*c = v
+	}
+}
+
 const (
 	// unknownContext bounds the usage of a model whose context is not known.
 	unknownContext = 10_000_000
