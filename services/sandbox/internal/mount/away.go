@@ -29,10 +29,9 @@ func isAway(err error) bool {
 
 // available returns the mount of a rule, or box.ErrNoMount while its source cannot be opened.
 func (s *Set) available(r rule) (box.Mount, error) {
-	m, err := r.Mount, error(nil)
-	if r.late == nil {
-		err = openable(m.Source)
-	} else {
+	m := r.Mount
+	err := openable(m.Source)
+	if err == nil && r.late != nil {
 		m.Disk, err = s.checkLate(r)
 	}
 	if err != nil {
@@ -46,7 +45,7 @@ func (s *Set) checkLate(r rule) (box.Owner, error) {
 	r.late.mu.Lock()
 	defer r.late.mu.Unlock()
 	if r.late.checked {
-		return r.late.disk, openable(r.Source)
+		return r.late.disk, nil
 	}
 	m := r.Mount
 	err := s.checkFolder(&m)
