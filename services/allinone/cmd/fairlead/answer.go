@@ -102,11 +102,8 @@ func (c *conversation) ask(ctx context.Context) error {
 		c.notice("%s. Answer it with one of these, with the same --server:\n  fairlead approve %[2]s\n  fairlead deny %[2]s --comment 'what to do instead'", a.what(), call)
 		return nil
 	}
-	select {
-	case <-c.answers: // typed before the question: no answer to it
-	default:
-	}
-	c.prompt("%s", a.prompt())
+	c.dropTyped() // it is no answer to this question
+	c.nextLine(a.prompt())
 	return nil
 }
 
@@ -138,7 +135,7 @@ func (c *conversation) answer(ctx context.Context, line string, more bool) error
 	}
 	send := read(line)
 	if send == nil {
-		c.prompt("%s", a.prompt())
+		c.nextLine(a.prompt())
 		return nil
 	}
 	err := client.Retry(ctx, c.backoff, func() error { return send(ctx, c) })
@@ -146,7 +143,7 @@ func (c *conversation) answer(ctx context.Context, line string, more bool) error
 		c.notice("the answer was not accepted: %s", client.Explain(err))
 		if a.approval == nil && apierr.Code(err) == codes.InvalidArgument { // the person can correct it
 			a.answers = nil
-			c.prompt("%s", a.prompt())
+			c.nextLine(a.prompt())
 			return nil
 		}
 		err = nil

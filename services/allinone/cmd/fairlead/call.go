@@ -53,8 +53,8 @@ func (c callCommand) Run(ctx context.Context, s stdio) error {
 			sessions: b.sessions, session: req.Parent, view: c.view(s), notices: s.err, interrupts: interrupts,
 			backoff: client.DefaultBackoff(), told: true, alone: b.address == "",
 		}
-		if terminal.IsTerminal(s.in) && !c.JSON {
-			talk.answers = readLines(ctx, s.in)
+		if !c.JSON {
+			defer talk.typed(ctx, s)()
 		}
 		end, err := talk.follow(ctx, func(o client.Options) *client.Follower { return client.CallTool(ctx, b.tools, req, o) })
 		if err != nil {

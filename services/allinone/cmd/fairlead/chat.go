@@ -139,13 +139,14 @@ func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <
 	_, _ = fmt.Fprintf(s.err, "%s  (/help, /quit; go on later with --session %s)\n", terminal.Line(session, 100), terminal.Line(bare(session), 100))
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	lines := readLines(ctx, s.in)
 	talk := &conversation{
 		sessions: b.sessions, session: session, view: newView(s, false, c.Thinking), notices: s.err,
 		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted, alone: b.address == "", options: options,
 	}
-	if terminal.IsTerminal(s.in) { // a pipe's lines are messages, no answers
-		talk.answers = lines
+	defer talk.typed(ctx, s)()
+	lines := talk.answers
+	if lines == nil { // a pipe's lines are messages, no answers
+		lines = readLines(ctx, s.in)
 	}
 	return talk.chat(ctx, lines)
 }
@@ -155,7 +156,8 @@ func (c *conversation) chat(ctx context.Context, lines <-chan string) error {
 	message := ""
 	for {
 		if c.answers != nil {
-			c.prompt("\n> ")
+			c.prompt("\n")
+			c.nextLine("> ")
 		}
 		select {
 		case <-ctx.Done():
@@ -163,7 +165,7 @@ func (c *conversation) chat(ctx context.Context, lines <-chan string) error {
 		case <-c.interrupts:
 			return &program.ExitError{Code: 130} // as shells say it of a program that Ctrl-C ended
 		case line, ok := <-lines:
-			if !ok {
+			if c.received(); !ok {
 				return nil
 			}
 			if before, more := strings.CutSuffix(line, `\`); more {
@@ -198,6 +200,9 @@ func (c *conversation) say(ctx context.Context, text string) error {
 	_, err := c.turn(ctx, &sessionv1.RunTurnRequest{Parent: c.session, Text: text, Options: c.options, RequestId: id.New()})
 	if errors.Is(err, errQuit) {
 		return &program.ExitError{Code: 130}
+	}
+	if c.asked && c.answers != nil { // a person who stops a turn sends nothing of what was typed meanwhile
+		c.dropTyped()
 	}
 	return err // a turn that FAILED is no error: the next message may do better
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ type conversation struct {
 	view       view
 	notices    io.Writer       // for messages outside of the turn
 	answers    <-chan string   // lines of a person; nil without one
+	tty        *os.File        // where a person types; nil: no terminal
+	editor     *editor         // reads the lines; nil: they come by themselves
 	interrupts <-chan struct{} // asks to stop the turn; a closed one asks once
 	backoff    client.Backoff
 	told       bool                   // that the model is a script
@@ -77,6 +80,7 @@ func (c *conversation) follow(ctx context.Context, open func(client.Options) *cl
 		case err := <-lost:
 			c.notice("the connection was lost, trying again: %s", client.Explain(err))
 		case line, ok := <-answers:
+			c.received()
 			if err := c.answer(ctx, line, ok); err != nil {
 				return nil, err
 			}
@@ -152,4 +156,47 @@ func (c *conversation) notice(format string, args ...any) {
 
 func (c *conversation) prompt(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.notices, format, args...)
+}
+
+// typed takes the lines of a person, if there is one.
+func (c *conversation) typed(ctx context.Context, s stdio) (done func()) {
+	if terminal.IsTerminal(s.in) {
+		c.tty, _ = s.in.(*os.File)
+	}
+	if c.editor = newEditor(ctx, s); c.editor != nil {
+		c.answers = c.editor.lines
+		return c.editor.close
+	}
+	if c.tty != nil {
+		c.answers = readLines(ctx, s.in)
+	}
+	return func() {}
+}
+
+// nextLine shows a prompt for the next line of a person.
+func (c *conversation) nextLine(prompt string) {
+	if c.editor == nil || !c.editor.ask(prompt) {
+		c.prompt("%s", prompt)
+	}
+}
+
+// received notes that a line of a person has come.
+func (c *conversation) received() {
+	if c.editor != nil {
+		c.editor.open = false
+	}
+}
+
+// dropTyped drops what a person has typed without being asked.
+func (c *conversation) dropTyped() {
+	if c.tty != nil && (c.editor == nil || !c.editor.open) { // a line that is asked for can still be edited
+		dropInput(int(c.tty.Fd()))
+	}
+	select {
+	case line, ok := <-c.answers: // also of a person without an editor, whose lines are read at once
+		if c.received(); ok && strings.TrimSpace(line) != "" {
+			c.notice("Not sent, because it was typed before: %s", terminal.Line(line, 100))
+		}
+	default:
+	}
 }

@@ -119,8 +119,8 @@ func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string
 		sessions: b.sessions, session: session, view: newView(s, c.JSON, c.Thinking), notices: s.err,
 		interrupts: interrupts, backoff: client.DefaultBackoff(), told: b.scripted, alone: b.address == "",
 	}
-	if (c.Resume || c.Prompt != "" && c.Prompt != "-") && terminal.IsTerminal(s.in) && !c.JSON {
-		talk.answers = readLines(ctx, s.in)
+	if (c.Resume || c.Prompt != "" && c.Prompt != "-") && !c.JSON {
+		defer talk.typed(ctx, s)()
 	}
 	if first != "" {
 		return talk.follow(ctx, func(o client.Options) *client.Follower { return client.FollowTurn(ctx, b.sessions, session, first, o) })
