@@ -77,6 +77,8 @@ type CompactionConfig struct {
 
 // LimitsConfig bounds turns, and what tenants, users and keys use.
 type LimitsConfig struct {
+	KeysOutliveToken time.Duration `key:"keys-outlive-token" help:"how much later than the token that makes it an API key may end, such as 2160h; 0: no later, so a token that ends in an hour makes keys for an hour at most"`
+
 	Use limits.Config `key:"limits"`
 
 	MaxSteps            int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request sets another limit"`
@@ -155,6 +157,7 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
+	fault(c.KeysOutliveToken < 0, "keys-outlive-token: %v is negative", c.KeysOutliveToken)
 	fault(c.DatabaseWait < 0, "database-wait: %v is negative", c.DatabaseWait)
 	if raw := c.DatabaseURL.Reveal(); raw != "" {
 		err := pg.CheckURL(raw)

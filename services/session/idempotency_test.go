@@ -224,7 +224,7 @@ var mutations = map[string]repeated{
 			&sessionv1.RotateWebhookSecretRequest{Name: made.Webhook.Name, RevokeOld: true, RequestId: "r"}
 	},
 	"IdentityService.CreateTenant": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
-		return &sessionv1.CreateTenantRequest{TenantId: "acme", RequestId: "r"}, &sessionv1.CreateTenantRequest{TenantId: "other", RequestId: "r"}
+		return &sessionv1.CreateTenantRequest{TenantId: "acme", FirstKey: true, RequestId: "r"}, &sessionv1.CreateTenantRequest{TenantId: "other", FirstKey: true, RequestId: "r"}
 	},
 	"IdentityService.CreateUser": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		return &sessionv1.CreateUserRequest{UserId: "ann", RequestId: "r"}, &sessionv1.CreateUserRequest{UserId: "bob", RequestId: "r"}
@@ -238,10 +238,10 @@ var mutations = map[string]repeated{
 		return &sessionv1.DeleteUserRequest{Name: f.user(ctx, t, "ann"), RequestId: "r"}, nil
 	},
 	"IdentityService.CreateKey": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
-		return &sessionv1.CreateKeyRequest{RequestId: "r"}, &sessionv1.CreateKeyRequest{Key: &sessionv1.Key{Title: "x"}, RequestId: "r"}
+		return &sessionv1.CreateKeyRequest{FirstKey: true, RequestId: "r"}, &sessionv1.CreateKeyRequest{Key: &sessionv1.Key{Title: "x"}, FirstKey: true, RequestId: "r"}
 	},
 	"IdentityService.RevokeKey": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
-		made, err := sessionv1.NewIdentityServiceClient(f.conn).CreateKey(ctx, &sessionv1.CreateKeyRequest{})
+		made, err := sessionv1.NewIdentityServiceClient(f.conn).CreateKey(ctx, &sessionv1.CreateKeyRequest{FirstKey: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,8 +38,10 @@ func (l localKeys) MostRole(ctx context.Context, tenant, user string) (principal
 }
 
 func refused(err error) error {
-	if errors.Is(err, apikey.ErrRefused) || errors.Is(err, apikey.ErrDeleted) || errors.Is(err, apikey.ErrMissing) {
-		return fmt.Errorf("%w: %w", auth.ErrRefused, err)
+	for _, refusal := range []error{apikey.ErrRefused, apikey.ErrDeleted, apikey.ErrTenant, apikey.ErrMissing} {
+		if errors.Is(err, refusal) {
+			return fmt.Errorf("%w: %w", auth.ErrRefused, err)
+		}
 	}
 	return err
 }

@@ -79,7 +79,7 @@ func (b *bench) caller(ctx context.Context, closed bool) (c *caller, err error) 
 	c.session = made.GetSession().GetName()
 	if err == nil && closed {
 		var k *sessionv1.CreateKeyResponse
-		k, err = sessionv1.NewIdentityServiceClient(c.conn).CreateKey(ctx, &sessionv1.CreateKeyRequest{Key: &sessionv1.Key{Title: "bench"}})
+		k, err = sessionv1.NewIdentityServiceClient(c.conn).CreateKey(ctx, &sessionv1.CreateKeyRequest{Key: &sessionv1.Key{Title: "bench"}, FirstKey: true})
 		c.key = k.GetSecret()
 	}
 	if err != nil {

@@ -23,7 +23,11 @@ func (s *system) key(t *testing.T, by, body string) (name, secret string) {
 		Key    struct{ Name string }
 		Secret string
 	}
-	r := s.call(t, http.MethodPost, "/v1/keys", body, bearer(by)...)
+	path := "/v1/keys"
+	if by == "" {
+		path += "?first_key=true"
+	}
+	r := s.call(t, http.MethodPost, path, body, bearer(by)...)
 	if err := json.Unmarshal([]byte(r.body), &made); err != nil || made.Secret == "" {
 		t.Fatalf("POST /v1/keys: %d %s", r.code, r.body)
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -29,28 +31,75 @@ type adminCommand struct {
 // admins is a database and a user in it.
 type admins struct {
 	Tenant string `default:"default" help:"The tenant."`
-	User   string `default:"admin" help:"The id of its admin."`
+	User   string `help:"The id of its admin; default: admin."`
 	Data   string `placeholder:"DIR" help:"The data directory."`
 	Config string `placeholder:"FILE" help:"The configuration file."`
 }
 
-func (a admins) load(s stdio) (host.Config, session.Config, error) {
-	conf, err := target{Data: a.Data, Config: a.Config}.load(s)
-	if err != nil {
-		return conf, session.Config{}, err
-	}
-	c, err := conf.SessionConfig()
-	return conf, c, err
+// database is where an admin command makes a key.
+type database struct {
+	host    host.Config
+	session session.Config
+	address string // of the server that uses the database, or that its configuration names
 }
 
-// open calls f with the database.
-func (admins) open(ctx context.Context, c session.Config, f func(*session.Admin) (string, error)) (secret string, err error) {
-	a, err := session.OpenAdmin(ctx, c, slog.New(slog.DiscardHandler))
+func (a admins) load(s stdio) (database, error) {
+	conf, err := target{Data: a.Data, Config: a.Config}.configured(s)
 	if err != nil {
-		return "", err
+		return database{}, err
 	}
-	secret, err = f(a)
-	return secret, errors.Join(err, a.Close())
+	c, err := conf.SessionConfig()
+	return database{conf, c, cmp.Or(host.Addresses(conf.Data)["public"], conf.GRPC)}, err
+}
+
+// make makes a key in the database.
+func (a admins) make(ctx context.Context, command string, d database) (string, error) {
+	return session.AdminFlags{Tenant: a.Tenant, User: a.User}.Make(ctx, command, d.session, slog.New(slog.DiscardHandler))
+}
+
+// show prints a key of the database, this once, and whether the server at its address takes it.
+func (a admins) show(ctx context.Context, s stdio, d database, secret string) error {
+	text := session.AdminFlags{Tenant: a.Tenant, User: a.User}.Text(secret, d.session)
+	if d.address != "" {
+		text += taken(ctx, own(d.host, d.address), secret)
+	}
+	_, err := io.WriteString(s.out, text)
+	return err
+}
+
+// askTime bounds the question whether a server takes a new key.
+const askTime = 2 * time.Second
+
+// ask calls the server with a key.
+func (e endpoint) ask(ctx context.Context, secret string) error {
+	options, err := e.options()
+	if err != nil {
+		return err
+	}
+	options = append(options, sending(func(context.Context) (string, error) { return secret, nil })...)
+	conn, err := rpc.Dial(e.address, rpc.WithDialOptions(options...))
+	if err != nil {
+		return err
+	}
+	_, err = sessionv1.NewIdentityServiceClient(conn).GetCurrentUser(ctx, &sessionv1.GetCurrentUserRequest{})
+	return errors.Join(err, conn.Close())
+}
+
+// taken says whether the server at an address takes a new key.
+func taken(ctx context.Context, e endpoint, secret string) string {
+	address := e.given
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	login := fmt.Sprintf("give the key to the command line:\n\n  fairlead login --server %s\n", address)
+	err := e.ask(ctx, secret)
+	switch {
+	case err == nil:
+		return fmt.Sprintf("The server at %s takes this key: %s", address, login)
+	case apierr.Code(err) == codes.Unauthenticated:
+		return fmt.Sprintf("WARNING: the server at %s refuses this key, because it uses another database. If you mean that server, "+
+			"run this with its --data or --config, or with --server %s.\n", address, address)
+	}
+	return fmt.Sprintf("No server answers at %s now. Once it runs, %s", address, login)
 }
 
 type adminInitCommand struct {
@@ -61,84 +110,77 @@ type adminInitCommand struct {
 
 // Run makes the first key, through a server that is named or in a database.
 func (c adminInitCommand) Run(ctx context.Context, s stdio) error {
-	closed, address := c.Server, c.Server
-	var secret string
-	var err error
 	if c.Server != "" {
-		var e endpoint
-		if e, err = c.endpoint(c.Server, nil); err == nil {
-			secret, err = c.through(ctx, e)
+		e, err := c.endpoint(c.Server, nil)
+		if err != nil {
+			return err
 		}
-	} else {
-		closed, address, secret, err = c.local(ctx, s)
+		return c.through(ctx, s, e)
 	}
-	if errors.Is(err, session.ErrInitialized) {
-		return errors.New("this server has a key already, so it is set up.\n" +
-			"Make more with `fairlead keys create`, after `fairlead login`. If no admin has a key any more, stop the server and run `fairlead admin key`")
+	d, err := c.load(s)
+	if err != nil {
+		return err
+	}
+	secret, err := c.make(ctx, "init", d)
+	if errors.Is(err, sqlite.ErrLocked) {
+		return c.running(ctx, s, d.host, err)
 	}
 	if err != nil {
 		return err
 	}
-	return c.show(s, closed, address, secret)
-}
-
-// local makes the first key in the database, or through the server that uses it. It returns the data directory and the
-// address of its server.
-func (c adminInitCommand) local(ctx context.Context, s stdio) (closed, address, secret string, err error) {
-	conf, sessions, err := c.load(s)
-	if err != nil {
-		return "", "", "", err
-	}
-	secret, err = c.open(ctx, sessions, func(a *session.Admin) (string, error) { return a.Init(ctx, c.Tenant, c.User) })
-	if errors.Is(err, sqlite.ErrLocked) {
-		secret, err = c.running(ctx, conf, err)
-	}
-	return conf.Data, addressOf(conf), secret, err
-}
-
-// addressOf returns the address of the server that uses a data directory, or will.
-func addressOf(conf host.Config) string {
-	return cmp.Or(host.Addresses(conf.Data)["public"], conf.GRPC, "HOST:PORT")
-}
-
-// show prints a key, this once, and which server wants one from now on.
-func (a admins) show(s stdio, closed, address, secret string) error {
-	_, err := fmt.Fprintf(s.out, "The key of users/%s in the tenant %s, which is shown only now:\n\n  %s\n\n"+
-		"From now on every call to the server of %s needs a key. Give this one to the command line:\n\n  fairlead login --server %s\n", a.User, a.Tenant, secret, closed, address)
-	return err
+	return c.show(ctx, s, d, secret)
 }
 
 // running makes the first key through a running server, which is open until then.
-func (c adminInitCommand) running(ctx context.Context, conf host.Config, locked error) (string, error) {
+func (c adminInitCommand) running(ctx context.Context, s stdio, conf host.Config, locked error) error {
 	address := host.Addresses(conf.Data)["public"]
 	if address == "" {
-		return "", fmt.Errorf("%w\nThe program that uses the data directory has no gRPC listener: wait for its end, or stop it", locked)
+		return fmt.Errorf("%w\nThe program that uses the data directory has no gRPC listener: wait for its end, or stop it", locked)
 	}
+	return c.through(ctx, s, own(conf, address))
+}
+
+// own returns the endpoint of the server of this machine with a configuration.
+func own(conf host.Config, address string) endpoint {
 	e := endpoint{given: address, address: address}
 	if conf.TLS.Cert != "" { // the server is this machine's, by whatever name its certificate has
-		e.tls, e.pinned = &serverTLS{}, conf.TLS.Cert
+		e.given, e.tls, e.pinned = "https://"+address, &serverTLS{}, conf.TLS.Cert
 	}
-	return c.through(ctx, e)
+	return e
 }
 
 // through makes the first key through the server at an address.
-func (c adminInitCommand) through(ctx context.Context, e endpoint) (string, error) {
+func (c adminInitCommand) through(ctx context.Context, s stdio, e endpoint) error {
 	options, err := e.options()
 	if err != nil {
-		return "", err
+		return err
 	}
+	address := e.given
 	conn, err := rpc.Dial(e.address, rpc.WithDialOptions(options...))
 	if err != nil {
-		return "", err
+		return err
 	}
 	secret, err := c.call(ctx, sessionv1.NewIdentityServiceClient(conn))
-	if apierr.Code(err) == codes.Unauthenticated {
-		err = session.ErrInitialized
+	err = errors.Join(err, conn.Close())
+	switch {
+	case errors.Is(err, session.ErrInitialized):
+		return fmt.Errorf("the server at %s has a key already.\nMake more with `fairlead keys create`, after `fairlead login`", address)
+	case apierr.Code(err) == codes.Unauthenticated:
+		return fmt.Errorf("the server at %s needs a credential, so no first key can be made through it.\n"+
+			"If you have a key, log in with `fairlead login --server %s`. If there is none yet, or no admin has one, make it in the server's database: "+
+			"`fairlead admin init` or `fairlead admin key` with the server's --data or --config (with SQLite, stop the server first), "+
+			"or `session admin init` where the services run apart (docs/deploy.md)", address, address)
+	case err != nil:
+		return client.Explained(e.explain(ctx, err))
 	}
-	return secret, errors.Join(client.Explained(e.explain(ctx, err)), conn.Close())
+	_, err = fmt.Fprintf(s.out, "The key of users/%s in the tenant %s, which is shown only now:\n\n  %s\n\n"+
+		"From now on every call to the server at %s needs a key. Give this one to the command line:\n\n  fairlead login --server %s\n",
+		cmp.Or(c.User, session.FirstAdmin), c.Tenant, secret, address, address)
+	return err
 }
 
 func (c adminInitCommand) call(ctx context.Context, people sessionv1.IdentityServiceClient) (string, error) {
+	user := cmp.Or(c.User, session.FirstAdmin)
 	keys, err := people.ListKeys(ctx, &sessionv1.ListKeysRequest{PageSize: 1})
 	if err != nil {
 		return "", err
@@ -147,15 +189,15 @@ func (c adminInitCommand) call(ctx context.Context, people sessionv1.IdentitySer
 		return "", session.ErrInitialized
 	}
 	if c.Tenant != "default" {
-		made, err := people.CreateTenant(ctx, &sessionv1.CreateTenantRequest{TenantId: c.Tenant, AdminId: c.User, RequestId: id.New()})
+		made, err := people.CreateTenant(ctx, &sessionv1.CreateTenantRequest{TenantId: c.Tenant, AdminId: user, FirstKey: true, RequestId: id.New()})
 		return made.GetSecret(), err
 	}
-	_, err = people.CreateUser(ctx, &sessionv1.CreateUserRequest{UserId: c.User, User: &sessionv1.User{Role: commonv1.Role_ROLE_ADMIN}, RequestId: id.New()})
+	_, err = people.CreateUser(ctx, &sessionv1.CreateUserRequest{UserId: user, User: &sessionv1.User{Role: commonv1.Role_ROLE_ADMIN}, RequestId: id.New()})
 	if err != nil && !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS) {
 		return "", err
 	}
 	made, err := people.CreateKey(ctx, &sessionv1.CreateKeyRequest{
-		Key: &sessionv1.Key{User: "users/" + c.User, Role: commonv1.Role_ROLE_ADMIN, Title: "fairlead admin"}, RequestId: id.New(),
+		Key: &sessionv1.Key{User: "users/" + user, Role: commonv1.Role_ROLE_ADMIN, Title: "fairlead admin"}, FirstKey: true, RequestId: id.New(),
 	})
 	return made.GetSecret(), err
 }
@@ -164,18 +206,16 @@ type adminKeyCommand struct{ admins }
 
 // Run makes a key in the database.
 func (c adminKeyCommand) Run(ctx context.Context, s stdio) error {
-	conf, sessions, err := c.load(s)
+	d, err := c.load(s)
 	if err != nil {
 		return err
 	}
-	secret, err := c.open(ctx, sessions, func(a *session.Admin) (string, error) { return a.NewKey(ctx, c.Tenant, c.User) })
+	secret, err := c.make(ctx, "key", d)
 	switch {
 	case errors.Is(err, sqlite.ErrLocked):
-		return fmt.Errorf("%w\nA Fairlead runs on %s. Stop it first: this command works on the database itself", err, conf.Data)
-	case errors.Is(err, session.ErrNoUser):
-		return fmt.Errorf("the tenant %s has no user %s: name an existing one with --tenant and --user", c.Tenant, c.User)
+		return fmt.Errorf("%w\nA Fairlead runs on %s. Stop it first: this command works on the database itself", err, d.host.Data)
 	case err != nil:
 		return err
 	}
-	return c.show(s, conf.Data, addressOf(conf), secret)
+	return c.show(ctx, s, d, secret)
 }

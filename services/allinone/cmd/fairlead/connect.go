@@ -124,6 +124,13 @@ func (t target) embedded(ctx context.Context, s stdio, f func(ctx context.Contex
 
 // load reads the configuration of a server without listeners.
 func (t target) load(s stdio) (host.Config, error) {
+	conf, err := t.configured(s)
+	conf.HTTP, conf.GRPC, conf.Ops = "", "", ""
+	return conf, err
+}
+
+// configured reads the configuration of a server.
+func (t target) configured(s stdio) (host.Config, error) {
 	conf := host.Defaults(dataDir(s.env))
 	conf.Log.Level = "warn"
 	var args []string
@@ -133,11 +140,7 @@ func (t target) load(s stdio) (host.Config, error) {
 	if t.Data != "" {
 		args = append(args, "--data="+t.Data)
 	}
-	if err := load(&conf, loadOptions(args, io.Discard)); err != nil {
-		return conf, err
-	}
-	conf.HTTP, conf.GRPC, conf.Ops = "", "", ""
-	return conf, nil
+	return conf, load(&conf, loadOptions(args, io.Discard))
 }
 
 // inProcess runs a host for as long as f takes.

@@ -64,6 +64,9 @@ func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
 	has(run(0, "triggers", "delete", trigger), "deleted")
 	has(run(1, "triggers", "get", trigger), "There is no trigger")
 
+	has(run(1, "tenants", "create", "acme"), "fairlead admin init")
+	has(run(1, "keys", "create"), "fairlead admin init")
+	has(run(0, "admin", "init"), "users/admin in the tenant default")
 	has(run(0, "tenants", "create", "acme", "--title", "Acme"), "acme", "admin", "fl_")
 	has(run(0, "tenants", "list", "--json"), `"title":"Acme"`)
 }

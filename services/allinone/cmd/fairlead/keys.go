@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ import (
 type keysCommand struct {
 	Create createKeyCommand `cmd:"" help:"Make a key and print it, this once."`
 	List   listKeysCommand  `cmd:"" help:"List keys, the newest first: yours, or the tenant's for an admin."`
-	Revoke revokeKeyCommand `cmd:"" help:"End a key for ever."`
+	Revoke revokeKeyCommand `cmd:"" help:"End a key for ever, and the keys that it has made."`
 }
 
 // roleName returns a role as people write it.
@@ -38,7 +39,7 @@ type createKeyCommand struct {
 	Role   string        `enum:"viewer,user,operator,admin," default:"" help:"What it may do: viewer, user, operator or admin; default: as much as you and its user."`
 	Scopes []string      `placeholder:"SCOPE" help:"Limit it to these scopes, such as sessions.read, or work.write:ENVIRONMENT for a worker of that environment."`
 	User   string        `help:"Its user, if it is not yours; for admins."`
-	TTL    time.Duration `name:"expires-in" placeholder:"720h" help:"How long it is valid; default: until it is revoked."`
+	TTL    time.Duration `name:"expires-in" placeholder:"720h" help:"How long it is valid; default: until it is revoked, or until your token or key ends."`
 	JSON   bool          `name:"json" help:"Print JSON."`
 	target
 }
@@ -63,7 +64,11 @@ func (c createKeyCommand) Run(ctx context.Context, s stdio) error {
 		if c.JSON {
 			return writeJSON(s.out, made)
 		}
-		fmt.Fprintf(s.err, "%s is a key of %s. It is shown only now:\n", made.GetKey().GetName(), made.GetKey().GetUser())
+		end := ""
+		if made.GetKey().GetExpireTime() != nil {
+			end = ", which ends at " + made.GetKey().GetExpireTime().AsTime().Format(time.RFC3339)
+		}
+		fmt.Fprintf(s.err, "%s is a key of %s%s. It is shown only now:\n", made.GetKey().GetName(), made.GetKey().GetUser(), end)
 		_, err = fmt.Fprintln(s.out, made.GetSecret())
 		return err
 	})
@@ -100,7 +105,7 @@ func (c listKeysCommand) Run(ctx context.Context, s stdio) error {
 }
 
 func listKeys(w io.Writer, all []*sessionv1.Key) error {
-	rows := [][]string{{"KEY", "USER", "ROLE", "SCOPES", "STATE", "CREATED", "LAST USED", "TITLE"}}
+	rows := [][]string{{"KEY", "USER", "ROLE", "SCOPES", "STATE", "CREATED", "LAST USED", "MADE BY", "TITLE"}}
 	for _, k := range all {
 		state := "valid"
 		switch {
@@ -115,15 +120,46 @@ func listKeys(w io.Writer, all []*sessionv1.Key) error {
 		}
 		rows = append(rows, []string{
 			bare(k.GetName()), strings.TrimPrefix(k.GetUser(), "users/"), roleName(k.GetRole()), scopes, state,
-			stamp(k.GetCreateTime()), stamp(k.GetLastUseTime()), k.GetTitle(),
+			stamp(k.GetCreateTime()), stamp(k.GetLastUseTime()), bare(cmp.Or(k.GetParent(), k.GetCreator())), k.GetTitle(),
 		})
 	}
 	return columns(w, rows)
 }
 
 type revokeKeyCommand struct {
-	ID string `arg:"" help:"The key, as fairlead keys list names it."`
+	ID  string `arg:"" help:"The key, as fairlead keys list names it."`
+	Yes bool   `help:"Revoke it also if the key of this command ends with it."`
 	target
+}
+
+// ended lists keys that a revocation has ended.
+func ended(title string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return title + "\n  " + strings.Join(names, "\n  ") + "\n"
+}
+
+// mostParents bounds how far a key's parents are followed.
+const mostParents = 100
+
+// madeBy reports whether a key has made the caller's own, directly or through other keys.
+func madeBy(ctx context.Context, people sessionv1.IdentityServiceClient, name string) (own string, made bool) {
+	me, err := people.GetCurrentUser(ctx, &sessionv1.GetCurrentUserRequest{})
+	if err != nil || !strings.HasPrefix(me.GetCredential(), "keys/") {
+		return "", false
+	}
+	at := me.GetCredential()
+	for range mostParents {
+		k, err := people.GetKey(ctx, &sessionv1.GetKeyRequest{Name: at})
+		if err != nil || k.GetKey().GetParent() == "" { // the caller may not see a key of another user
+			return "", false
+		}
+		if at = k.GetKey().GetParent(); at == name {
+			return me.GetCredential(), true
+		}
+	}
+	return "", false
 }
 
 // Run revokes a key.
@@ -132,11 +168,17 @@ func (c revokeKeyCommand) Run(ctx context.Context, s stdio) error {
 		return usage("that is a key's secret; name the key by its id, which `fairlead keys list` shows")
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		k, err := b.people.RevokeKey(ctx, &sessionv1.RevokeKeyRequest{Name: "keys/" + strings.TrimPrefix(c.ID, "keys/"), RequestId: id.New()})
+		name := "keys/" + strings.TrimPrefix(c.ID, "keys/")
+		if own, made := madeBy(ctx, b.people, name); made && !c.Yes {
+			return usage("%s has made %s, the key of this command, which would end with it and with all others that it has made. "+
+				"Use a key that it has not made, such as one from `fairlead admin key`, or add --yes", name, own)
+		}
+		k, err := b.people.RevokeKey(ctx, &sessionv1.RevokeKeyRequest{Name: name, RequestId: id.New()})
 		if err != nil {
 			return client.Explained(err)
 		}
-		_, err = fmt.Fprintf(s.out, "%s is revoked; every server refuses it within five seconds\n", k.GetKey().GetName())
+		_, err = fmt.Fprintf(s.out, "%s is revoked; every server refuses it within five seconds\n%s", k.GetKey().GetName(),
+			ended("These ended with it, because it has made them:", k.GetKey().GetRevokedKeys()))
 		return err
 	})
 }

@@ -98,8 +98,8 @@ func serve(ctx context.Context, conf host.Config, h *host.Host, out io.Writer) e
 		inside := principal.With(ended, principal.Service("default", "default"))
 		box, err := sandboxv1.NewWorkspaceServiceClient(peers).GetCapabilities(inside, &sandboxv1.GetCapabilitiesRequest{})
 		if err == nil {
-			_, open := sessionv1.NewKeyServiceClient(peers).ResolveKey(inside, &sessionv1.ResolveKeyRequest{})
-			_, err = io.WriteString(out, banner(conf, on.addresses, box, h, open == nil))
+			_, keys := sessionv1.NewKeyServiceClient(peers).ResolveKey(inside, &sessionv1.ResolveKeyRequest{})
+			_, err = io.WriteString(out, banner(conf, on.addresses, box, h, door(h.Open(ended), keys == nil)))
 		}
 		if ended.Err() == nil && err != nil { // not told to stop before it had begun
 			return fmt.Errorf("print the addresses: %w", err)
@@ -136,7 +136,7 @@ func (l *listeners) listening(face, address string) {
 }
 
 // banner says where the server is, and what to try.
-func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCapabilitiesResponse, h *host.Host, open bool) string {
+func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCapabilitiesResponse, h *host.Host, door string) string {
 	var b strings.Builder
 	scheme, grpcScheme := "http://", ""
 	if conf.TLS.Cert != "" {
@@ -161,9 +161,7 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 	if h.Scripted {
 		b.WriteString(scriptedNotice("  "))
 	}
-	if open {
-		line("open", "every program on this machine may call it, without a key; `fairlead admin init` makes a key and closes it")
-	}
+	b.WriteString(door)
 	if http, ok := addresses["http"]; ok {
 		fmt.Fprintf(&b, "\nTry it:\n\n  curl --json '{\"agent\":\"coder\"}' %s/v1/sessions\n", scheme+http)
 	}
@@ -172,6 +170,17 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// door says whether calls need a credential, and how to make the first key of a server without keys.
+func door(open, keyless bool) string {
+	switch {
+	case open && keyless:
+		return "  open      every program on this machine may call it, without a key; `fairlead admin init` makes a key and closes it\n"
+	case keyless:
+		return "  closed    calls need a key or a token, and no key exists yet: stop the server, run `fairlead admin init` with the same --data or --config, and start again\n"
+	}
+	return ""
 }
 
 // scriptedNotice says that no model is asked, and how to change that.

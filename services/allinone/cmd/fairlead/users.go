@@ -15,7 +15,7 @@ type usersCommand struct {
 	Create createUserCommand `cmd:"" help:"Make a user, or bring a deleted one back."`
 	List   listUsersCommand  `cmd:"" help:"List users."`
 	Role   roleCommand       `cmd:"" help:"Change what a user may do."`
-	Delete deleteUserCommand `cmd:"" help:"Disable a user and revoke their keys."`
+	Delete deleteUserCommand `cmd:"" help:"Disable a user and revoke their keys, and the keys that these have made."`
 }
 
 func userName(given string) string { return "users/" + strings.TrimPrefix(given, "users/") }
@@ -101,10 +101,12 @@ type deleteUserCommand struct {
 // Run disables a user.
 func (c deleteUserCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		if _, err := b.people.DeleteUser(ctx, &sessionv1.DeleteUserRequest{Name: userName(c.ID), RequestId: id.New()}); err != nil {
+		gone, err := b.people.DeleteUser(ctx, &sessionv1.DeleteUserRequest{Name: userName(c.ID), RequestId: id.New()})
+		if err != nil {
 			return client.Explained(err)
 		}
-		_, err := fmt.Fprintf(s.out, "%s is disabled, and the keys are revoked; the sessions stay\n", userName(c.ID))
+		_, err = fmt.Fprintf(s.out, "%s is disabled, and the keys are revoked; the sessions stay\n%s", userName(c.ID),
+			ended("Revoked, with the keys of others that they have made:", gone.GetRevokedKeys()))
 		return err
 	})
 }

@@ -100,7 +100,7 @@ func serve(t *testing.T, further map[string]any) *server {
 		ended <- nil
 		t.Fatalf("the services ended: %v", err)
 	}
-	if _, err := s.people.CreateKey(t.Context(), &sessionv1.CreateKeyRequest{}); err != nil { // the first one is the administrator's
+	if _, err := s.people.CreateKey(t.Context(), &sessionv1.CreateKeyRequest{FirstKey: true}); err != nil { // the first one is the administrator's
 		t.Fatal(err)
 	}
 	for _, user := range []string{"ann", "bob"} {

@@ -81,7 +81,7 @@ func serve(t *testing.T, mode string, script modeltest.Script, session map[strin
 	s.run(t, h)
 	if mode == "required" {
 		people := sessionv1.NewIdentityServiceClient(h.Peers)
-		if _, err := people.CreateKey(t.Context(), &sessionv1.CreateKeyRequest{}); err != nil { // the first one is the administrator's
+		if _, err := people.CreateKey(t.Context(), &sessionv1.CreateKeyRequest{FirstKey: true}); err != nil { // the first one is the administrator's
 			t.Fatal(err)
 		}
 		for _, user := range []string{"ann", "bob"} {

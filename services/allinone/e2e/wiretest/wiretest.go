@@ -142,7 +142,7 @@ func Serve(t *testing.T, session map[string]any, users map[string]commonv1.Role)
 	}
 	if len(users) > 0 {
 		people := sessionv1.NewIdentityServiceClient(h.Peers)
-		if _, err := people.CreateKey(t.Context(), &sessionv1.CreateKeyRequest{}); err != nil { // the first one is the administrator's
+		if _, err := people.CreateKey(t.Context(), &sessionv1.CreateKeyRequest{FirstKey: true}); err != nil { // the first one is the administrator's
 			t.Fatal(err)
 		}
 		for user, role := range users {

@@ -223,6 +223,12 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 	return h, forget(c.Data)
 }
 
+// Open reports whether calls without a credential are allowed.
+func (h *Host) Open(ctx context.Context) bool {
+	_, err := h.auth.Authenticate(ctx, "")
+	return err == nil
+}
+
 // Run serves until ctx ends. listening, if not nil, is told the addresses.
 func (h *Host) Run(ctx context.Context, listening func(face, address string)) error {
 	c := h.config.server()

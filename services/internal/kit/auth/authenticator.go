@@ -33,7 +33,7 @@ type Keys interface {
 	// credential. ErrRefused means that the key is not valid, or that a credential is needed.
 	ResolveKey(ctx context.Context, sha256 []byte) (Resolved, error)
 	// MostRole returns the highest role that a user may have, whatever the claims of a token say. ErrRefused means
-	// that the user was deleted.
+	// that the user was deleted, or that the tenant does not exist.
 	MostRole(ctx context.Context, tenant, user string) (principal.Role, error)
 }
 
@@ -101,7 +101,7 @@ var (
 	errMalformed = apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonCredentialMalformed,
 		"The credential is not an API key (fl_…) or a signed token, or there are several. Send one as `Authorization: Bearer`.")
 	errInvalid = apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonCredentialInvalid,
-		"The credential is not valid here: it does not exist, was revoked, has ended, or is for another server. Get a new one.")
+		"The credential is not valid here: it does not exist, was revoked, has ended, names an unknown tenant, or is for another server. Get a new one; the server's log has the reason.")
 )
 
 // unavailable is the error while it cannot be found out whether a credential is valid.
@@ -176,6 +176,7 @@ func (a *Authenticator) resolveKey(ctx context.Context, hash []byte, refused err
 	r, err := a.keys.ResolveKey(ctx, hash)
 	switch {
 	case err == nil:
+		r.Principal.Expire = r.Expire
 		err = r.Validate()
 	case ctx.Err() != nil:
 		return r, ctx.Err()

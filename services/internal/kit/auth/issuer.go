@@ -98,8 +98,9 @@ func (i *issuer) verify(ctx context.Context, token, resource string) (r Resolved
 	if err := registered.ValidateWithLeeway(expected, leeway); err != nil {
 		return r, err
 	}
-	r.Expire = registered.Expiry.Time().Add(leeway)
 	r.Principal, err = i.principal(claims)
+	r.Principal.Expire = registered.Expiry.Time()
+	r.Expire = r.Principal.Expire.Add(leeway)
 	return r, err
 }
 

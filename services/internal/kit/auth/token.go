@@ -16,7 +16,7 @@ type user struct{ tenant, name string }
 // most is what a user may do at most.
 type most struct {
 	role    principal.Role
-	deleted bool
+	refused bool
 }
 
 // resolveToken finds what the holder of a token may do: what its claims say, within what its user may do here. The id is
@@ -61,7 +61,8 @@ func (a *Authenticator) verifyToken(ctx context.Context, token, resource string)
 	return Resolved{}, errInvalid
 }
 
-// bounded returns the principal of a token with the role that its user may have at most. A deleted user is refused.
+// bounded returns the principal of a token with the role that its user may have at most. A deleted user and a
+// tenant that does not exist are refused.
 func (a *Authenticator) bounded(ctx context.Context, p principal.Principal) (principal.Principal, error) {
 	u := user{p.Tenant, p.User}
 	m, ok := a.users.Get(u)
@@ -69,8 +70,8 @@ func (a *Authenticator) bounded(ctx context.Context, p principal.Principal) (pri
 		role, err := a.keys.MostRole(ctx, p.Tenant, p.User)
 		switch {
 		case errors.Is(err, ErrRefused):
-			m.deleted = true
-			a.log.InfoContext(ctx, "the token of a deleted user is refused", "tenant", p.Tenant)
+			m.refused = true
+			a.log.InfoContext(ctx, "a token is refused: its user was deleted, or its tenant does not exist", "tenant", p.Tenant, "reason", err.Error())
 		case ctx.Err() != nil:
 			return p, ctx.Err()
 		case err != nil:
@@ -80,7 +81,7 @@ func (a *Authenticator) bounded(ctx context.Context, p principal.Principal) (pri
 		m.role = role
 		a.users.Put(u, m, time.Now().Add(keyTime))
 	}
-	if m.deleted {
+	if m.refused {
 		return p, errInvalid
 	}
 	p.Role = min(p.Role, m.role)

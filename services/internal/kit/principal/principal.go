@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -62,6 +63,8 @@ type Principal struct {
 	Scopes []string
 	// Credential identifies the API key or token, for audit and limits. It is never the secret.
 	Credential string
+	// Expire is when the credential ends; zero: it does not end. A key that the principal makes ends no later.
+	Expire time.Time
 }
 
 // Default returns the principal of every caller while no authentication is

@@ -4,9 +4,13 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"os"
 
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -37,7 +41,30 @@ func defaults() configuration {
 
 func main() { program.Main(run) }
 
+// admin is the command `session admin init` or `session admin key`, which works on the database itself.
+func admin(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 || args[0] != "init" && args[0] != "key" {
+		return &program.ExitError{Code: 2, Err: errors.New("usage: session admin init|key [--tenant ID] [--user ID]\n" +
+			"init makes the first admin and key, key makes a key for an admin who has lost theirs; with SQLite, stop session first")}
+	}
+	c := struct {
+		configuration
+		Admin session.AdminFlags `key:",inline"`
+	}{defaults(), session.AdminFlags{Tenant: principal.Default().Tenant}}
+	if err := config.Load(&c, config.Options{Name: "session", Prefix: config.Project + "SESSION_", Args: args[1:]}); err != nil {
+		return err
+	}
+	tel, err := telemetry.Setup(ctx, "session", version, c.Log, os.Stderr)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Admin.Run(ctx, args[0], c.Session, tel.Log, out), tel.Shutdown(ctx))
+}
+
 func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "admin" {
+		return admin(ctx, args[1:], os.Stdout)
+	}
 	c := defaults()
 	s := program.Service{Name: "session", Version: version, Config: &c, Server: &c.Server, Log: &c.Log, Auth: &c.Auth}
 	s.New = func(ctx context.Context, p *program.Parts) (rpc.Component, error) {

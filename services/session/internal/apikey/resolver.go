@@ -17,6 +17,7 @@ var (
 	ErrRefused = errors.New("the key is not valid")
 	ErrMissing = errors.New("a credential is needed")
 	ErrDeleted = errors.New("the user was deleted")
+	ErrTenant  = errors.New("the tenant does not exist")
 )
 
 const (
@@ -58,12 +59,16 @@ func (r *Resolver) Resolve(ctx context.Context, hash []byte) (store.Resolved, er
 }
 
 // MostOf returns the highest role that a user may have: that of the user here, or ROLE_ADMIN for one that was never
-// created here. ErrDeleted for a deleted user.
+// created here. ErrDeleted for a deleted user, ErrTenant for a tenant that does not exist.
 func (r *Resolver) MostOf(ctx context.Context, o store.Owner) (commonv1.Role, error) {
 	u, err := r.store.GetUser(ctx, o)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return commonv1.Role_ROLE_ADMIN, nil
+		_, err := r.store.GetTenant(ctx, o.Tenant)
+		if errors.Is(err, store.ErrNotFound) {
+			err = ErrTenant
+		}
+		return commonv1.Role_ROLE_ADMIN, err
 	case err != nil:
 		return commonv1.Role_ROLE_UNSPECIFIED, err
 	case u.Disabled:
@@ -78,7 +83,7 @@ func (r *Resolver) Open(ctx context.Context) error {
 	if r.closed.Load() {
 		return ErrMissing
 	}
-	has, err := r.store.HasKeys(ctx)
+	has, err := r.store.HasKeys(ctx, "")
 	if err != nil {
 		return err
 	}

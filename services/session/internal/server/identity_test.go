@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type people struct {
 	*KeyServer
 	t     *testing.T
 	store store.Store
+	first string // the key of acme's root
 }
 
 func newPeople(t *testing.T) *people {
@@ -38,12 +40,14 @@ func newPeople(t *testing.T) *people {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	return &people{New(Config{Store: st, Log: log}).IdentityService(), KeyService(apikey.NewResolver(st, log), st), t, st}
+	return &people{New(Config{Store: st, Log: log}).IdentityService(), KeyService(apikey.NewResolver(st, log), st), t, st, ""}
 }
 
 func (p *people) acme() {
 	p.t.Helper()
-	p.must(p.CreateTenant(principal.With(p.t.Context(), principal.Default()), &sessionv1.CreateTenantRequest{TenantId: "acme", AdminId: "root"}))
+	made, err := p.CreateTenant(principal.With(p.t.Context(), principal.Default()), &sessionv1.CreateTenantRequest{TenantId: "acme", AdminId: "root", FirstKey: true})
+	p.must(made, err)
+	p.first = made.Key.Name
 	for id, role := range map[string]commonv1.Role{"olga": commonv1.Role_ROLE_OPERATOR, "ann": commonv1.Role_ROLE_USER, "bob": commonv1.Role_ROLE_USER} {
 		p.must(p.CreateUser(p.as("root", principal.RoleAdmin), &sessionv1.CreateUserRequest{UserId: id, User: &sessionv1.User{Role: role}}))
 	}
@@ -57,7 +61,7 @@ func (p *people) must(_ proto.Message, err error) {
 }
 
 func (p *people) as(user string, role principal.Role, scopes ...string) context.Context {
-	return principal.With(p.t.Context(), principal.Principal{Tenant: "acme", User: user, Role: role, Scopes: scopes, Credential: "keys/x"})
+	return principal.With(p.t.Context(), principal.Principal{Tenant: "acme", User: user, Role: role, Scopes: scopes, Credential: p.first})
 }
 
 func (p *people) key(ctx context.Context, k *sessionv1.Key) *sessionv1.CreateKeyResponse {
@@ -164,12 +168,14 @@ func TestAKeyCanDoNoMoreThanItsCreator(t *testing.T) {
 func TestAKeyMakesNoneThatEndsLater(t *testing.T) {
 	p := newPeople(t)
 	p.acme()
-	end := time.Now().Add(time.Hour)
+	p.s.KeysOutliveToken = time.Hour // counts for tokens only
+	end := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 	ends := p.key(p.as("ann", principal.RoleUser), &sessionv1.Key{ExpireTime: timestamppb.New(end)})
-	holder := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleUser, Credential: ends.Key.Name})
-	for name, k := range map[string]*sessionv1.Key{"without an end": {}, "with a later one": {ExpireTime: timestamppb.New(end.Add(time.Minute))}} {
-		_, err := p.CreateKey(holder, &sessionv1.CreateKeyRequest{Key: k})
-		wantReason(t, name, err, codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE)
+	holder := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleUser, Credential: ends.Key.Name, Expire: end})
+	_, err := p.CreateKey(holder, &sessionv1.CreateKeyRequest{Key: &sessionv1.Key{ExpireTime: timestamppb.New(end.Add(time.Minute))}})
+	wantReason(t, "with a later end", err, codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE)
+	if made := p.key(holder, nil); !made.Key.ExpireTime.AsTime().Equal(end) {
+		t.Errorf("without an end it ends at %v, not %v", made.Key.ExpireTime.AsTime(), end)
 	}
 	p.key(holder, &sessionv1.Key{ExpireTime: timestamppb.New(end.Add(-time.Minute))})
 }
@@ -223,18 +229,138 @@ func TestTheFirstKeyClosesTheServer(t *testing.T) {
 	if err != nil || got.Tenant != "default" || got.User != "default" || got.Role != commonv1.Role_ROLE_ADMIN {
 		t.Fatal(got, err)
 	}
+	for name, r := range map[string]*sessionv1.CreateKeyRequest{
+		"an admin's": {}, "an admin's by its role": {Key: &sessionv1.Key{Role: commonv1.Role_ROLE_ADMIN}}, "a user's": {Key: &sessionv1.Key{User: "users/default", Role: commonv1.Role_ROLE_USER}},
+	} {
+		_, err := p.CreateKey(open, r)
+		wantReason(t, name, err, codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY)
+		if !strings.Contains(err.Error(), "fairlead admin init") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err = p.CreateTenant(open, &sessionv1.CreateTenantRequest{TenantId: "acme"})
+	wantReason(t, "a tenant", err, codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY)
+	if _, err := p.ResolveKey(t.Context(), &sessionv1.ResolveKeyRequest{}); err != nil {
+		t.Fatalf("a refused call closes the server: %v", err)
+	}
 	for name, k := range map[string]*sessionv1.Key{
 		"a user's": {Role: commonv1.Role_ROLE_USER}, "with scopes": {Scopes: []string{"sessions.read"}}, "with an end": {ExpireTime: timestamppb.New(time.Now().Add(time.Hour))},
 	} {
-		_, err := p.CreateKey(open, &sessionv1.CreateKeyRequest{Key: k})
-		wantReason(t, name, err, codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE)
+		_, err := p.CreateKey(open, &sessionv1.CreateKeyRequest{Key: k, FirstKey: true})
+		wantReason(t, name, err, codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY)
 	}
-	made := p.key(open, nil)
+	made, err := p.CreateKey(open, &sessionv1.CreateKeyRequest{FirstKey: true})
+	p.must(made, err)
 	_, err = p.ResolveKey(t.Context(), &sessionv1.ResolveKeyRequest{})
 	wantReason(t, "after the first key", err, codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_CREDENTIAL_MISSING)
+	p.key(open, &sessionv1.Key{Scopes: []string{"sessions.read"}}) // a server that needs no credential has keys, too
 	p.must(p.RevokeKey(open, &sessionv1.RevokeKeyRequest{Name: made.Key.Name}))
 	_, err = p.ResolveKey(t.Context(), &sessionv1.ResolveKeyRequest{})
 	wantReason(t, "after the last key", err, codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_CREDENTIAL_MISSING)
+}
+
+func TestATokenMakesTheFirstKeyOfAServer(t *testing.T) { // such a server is not open
+	for name, k := range map[string]*sessionv1.Key{"an admin's": nil, "with scopes": {Scopes: []string{"sessions.read"}}} {
+		p := newPeople(t)
+		token := principal.Default()
+		token.Credential, token.Expire = "tokens/x", time.Now().Add(time.Hour)
+		if _, err := p.CreateKey(principal.With(t.Context(), token), &sessionv1.CreateKeyRequest{Key: k}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAKeyEndsWithTheTokenThatMakesIt(t *testing.T) {
+	p := newPeople(t)
+	p.acme()
+	end := time.Now().Add(10 * time.Second).Truncate(time.Microsecond)
+	token := principal.Principal{Tenant: "acme", User: "root", Role: principal.RoleAdmin, Credential: "tokens/x", Expire: end}
+	holder := principal.With(t.Context(), token)
+	token.Tenant = "default"
+	system := principal.With(t.Context(), token)
+	for name, c := range map[string]struct {
+		outlive   time.Duration
+		end, want *timestamppb.Timestamp // without want it is refused
+	}{
+		"without an end":                      {0, nil, timestamppb.New(end)},
+		"an hour later":                       {0, timestamppb.New(end.Add(time.Hour)), nil},
+		"a moment later":                      {0, timestamppb.New(end.Add(time.Microsecond)), nil},
+		"in the year 9999":                    {0, timestamppb.New(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), nil},
+		"with the token":                      {0, timestamppb.New(end), timestamppb.New(end)},
+		"before":                              {0, timestamppb.New(end.Add(-time.Second)), timestamppb.New(end.Add(-time.Second))},
+		"as late as the operator allows":      {time.Hour, timestamppb.New(end.Add(time.Hour)), timestamppb.New(end.Add(time.Hour))},
+		"later than the operator allows":      {time.Hour, timestamppb.New(end.Add(61 * time.Minute)), nil},
+		"without an end, and more is allowed": {time.Hour, nil, timestamppb.New(end.Add(time.Hour))},
+	} {
+		p.s.KeysOutliveToken = c.outlive
+		made, err := p.CreateKey(holder, &sessionv1.CreateKeyRequest{Key: &sessionv1.Key{ExpireTime: c.end}})
+		if c.want == nil {
+			wantReason(t, name, err, codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE)
+		} else if err != nil || !proto.Equal(made.Key.ExpireTime, c.want) {
+			t.Errorf("%s: %v, %v", name, made, err)
+		}
+	}
+	p.s.KeysOutliveToken = time.Minute
+	made, err := p.CreateTenant(system, &sessionv1.CreateTenantRequest{TenantId: "globex"})
+	if err != nil || !made.Key.ExpireTime.AsTime().Equal(end.Add(time.Minute)) {
+		t.Errorf("the first key of a tenant: %v, %v", made, err)
+	}
+}
+
+func TestARevokedKeyEndsWhatItHasMade(t *testing.T) {
+	p := newPeople(t)
+	p.acme()
+	by := func(user string, role principal.Role, key *sessionv1.CreateKeyResponse) context.Context {
+		return principal.With(t.Context(), principal.Principal{Tenant: "acme", User: user, Role: role, Credential: key.Key.Name})
+	}
+	root := p.key(p.as("root", principal.RoleAdmin), nil)
+	ann := p.key(by("root", principal.RoleAdmin, root), &sessionv1.Key{User: "users/ann"})
+	annToo := p.key(by("ann", principal.RoleUser, ann), nil)
+	bob := p.key(p.as("root", principal.RoleAdmin), &sessionv1.Key{User: "users/bob"})
+	if ann.Key.Parent != root.Key.Name || annToo.Key.Parent != ann.Key.Name {
+		t.Errorf("parents %q and %q", ann.Key.Parent, annToo.Key.Parent)
+	}
+	want := []string{ann.Key.Name, annToo.Key.Name}
+	slices.Sort(want)
+	for range 2 { // a repeated request has the same answer
+		got, err := p.RevokeKey(p.as("root", principal.RoleAdmin), &sessionv1.RevokeKeyRequest{Name: root.Key.Name, RequestId: "r"})
+		if err != nil || !slices.Equal(got.Key.RevokedKeys, want) {
+			t.Fatalf("%v, %v", got, err)
+		}
+	}
+	if got, err := p.GetKey(p.as("root", principal.RoleAdmin), &sessionv1.GetKeyRequest{Name: root.Key.Name}); err != nil || !slices.Equal(got.Key.RevokedKeys, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, k := range []*sessionv1.CreateKeyResponse{root, ann, annToo} {
+		_, err := p.resolve(k.Secret)
+		wantReason(t, k.Key.Name, err, codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_KEY_REFUSED)
+	}
+	if _, err := p.resolve(bob.Secret); err != nil {
+		t.Errorf("a key that another key has made: %v", err)
+	}
+	_, err := p.CreateKey(by("ann", principal.RoleUser, ann), &sessionv1.CreateKeyRequest{}) // replicas take a revoked key for some seconds
+	wantReason(t, "a key of a revoked one", err, codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_PARENT_REVOKED)
+	gone, err := p.DeleteUser(p.as("root", principal.RoleAdmin), &sessionv1.DeleteUserRequest{Name: "users/bob"})
+	if err != nil || !slices.Equal(gone.RevokedKeys, []string{bob.Key.Name}) {
+		t.Errorf("%v, %v", gone, err)
+	}
+}
+
+func TestATenantThatDoesNotExistHasNoUsers(t *testing.T) {
+	p := newPeople(t)
+	p.acme()
+	for _, c := range []struct {
+		tenant, user string
+		ok           bool
+	}{{"acme", "never-seen", true}, {"default", "never-seen", true}, {"acme", "ann", true}, {"globex", "ann", false}, {"acme2", "root", false}, {"acm", "root", false}} {
+		_, err := p.ResolveUser(t.Context(), &sessionv1.ResolveUserRequest{Tenant: c.tenant, User: c.user})
+		if (err == nil) != c.ok {
+			t.Errorf("%s of %s: %v", c.user, c.tenant, err)
+		}
+		if !c.ok {
+			wantReason(t, c.tenant, err, codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_TENANT_REFUSED)
+		}
+	}
 }
 
 func TestTenantsAreManagedByTheSystemTenant(t *testing.T) {

@@ -123,5 +123,10 @@ func (x *IdentityServer) DeleteUser(ctx context.Context, r *sessionv1.DeleteUser
 	if err := x.s.Store.PutJobs(ctx, []store.Job{deletion.GrantsJob(o.Tenant, o.User)}); err != nil {
 		return nil, storeError(err, subject{requestID: r.RequestId})
 	}
-	return &sessionv1.DeleteUserResponse{}, nil
+	u, err := x.s.Store.GetUser(ctx, o)
+	if err != nil {
+		return nil, userError(err, r.Name, "")
+	}
+	revoked, err := x.revokedKeys(ctx, store.Revocation{Owner: o, Since: u.UpdateTime.AsTime()})
+	return &sessionv1.DeleteUserResponse{RevokedKeys: revoked}, err
 }

@@ -29,6 +29,9 @@ func (x *IdentityServer) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRe
 		Role: r.GetKey().GetRole(), Most: commonv1.Role(p.Role), Scopes: r.GetKey().GetScopes(),
 		Request: keepForADay(request("CreateKey", ownScope(ctx), r.RequestId, r)),
 	}
+	if own, ok := strings.CutPrefix(p.Credential, "keys/"); ok {
+		n.Parent = own
+	}
 	if r.GetKey().GetUser() != "" {
 		n.Owner = userOf(ctx, r.Key.User)
 	}
@@ -43,10 +46,13 @@ func (x *IdentityServer) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRe
 	if err := x.checkQueues(ctx, p.Tenant, n.Scopes); err != nil {
 		return nil, err
 	}
-	if err := x.checkEnd(ctx, p, n); err != nil {
+	if n.Expire.IsZero() {
+		n.Expire = x.latestEnd(p)
+	}
+	if err := x.checkEnd(p, n); err != nil {
 		return nil, err
 	}
-	if err := x.checkFirst(ctx, n); err != nil {
+	if err := x.checkFirst(ctx, r.FirstKey, n); err != nil {
 		return nil, err
 	}
 	answer, err := x.s.Store.CreateKey(ctx, n)
@@ -110,35 +116,56 @@ func (x *IdentityServer) checkQueues(ctx context.Context, tenant string, scopes 
 	return nil
 }
 
-// checkEnd refuses a key that works longer than the key that makes it.
-func (x *IdentityServer) checkEnd(ctx context.Context, p principal.Principal, n store.NewKey) error {
-	own, isKey := strings.CutPrefix(p.Credential, "keys/")
-	if !isKey {
+// latestEnd returns the latest end of a key that p makes: when the credential of p ends, and after a token as much
+// later as the operator allows. Zero: the key needs no end.
+func (x *IdentityServer) latestEnd(p principal.Principal) time.Time {
+	if p.Expire.IsZero() || strings.HasPrefix(p.Credential, "keys/") {
+		return p.Expire
+	}
+	return p.Expire.Add(x.s.KeysOutliveToken)
+}
+
+// checkEnd refuses a key that works longer than the credential that makes it may.
+func (x *IdentityServer) checkEnd(p principal.Principal, n store.NewKey) error {
+	latest := x.latestEnd(p)
+	if latest.IsZero() || !n.Expire.After(latest) {
 		return nil
 	}
-	k, err := x.s.Store.GetKey(ctx, p.Tenant, own)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil
-	case err != nil:
-		return storeError(err, subject{})
-	case k.ExpireTime == nil, !n.Expire.IsZero() && !n.Expire.After(k.ExpireTime.AsTime()):
-		return nil
-	}
-	return beyondRole(fmt.Sprintf("The caller's key ends at %s, and the keys that it makes cannot end later.", k.ExpireTime.AsTime().Format(time.RFC3339)), "key.expire_time")
+	return beyondRole(fmt.Sprintf("The caller's credential ends at %s, and the keys that it makes end at %s at the latest. "+
+		"Set an earlier end, or none, or make the key with a credential that lasts. The operator can allow more after tokens with the setting keys-outlive-token of session.",
+		p.Expire.UTC().Format(time.RFC3339), latest.UTC().Format(time.RFC3339)), "key.expire_time")
 }
 
 func beyondRole(message, field string) error {
 	return fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE, message, apierr.Field(field, "more than the caller may do"))
 }
 
-// checkFirst refuses a first key that would lock everyone out: it ends the calls without a credential.
-func (x *IdentityServer) checkFirst(ctx context.Context, n store.NewKey) error {
-	has, err := x.s.Store.HasKeys(ctx)
-	if err != nil {
-		return storeError(err, subject{})
+// first reports whether a caller without a credential makes the first key of the server, which ends such calls.
+// Without wanted it refuses the key: the caller may not know.
+func (x *IdentityServer) first(ctx context.Context, wanted bool) (bool, error) {
+	if caller(ctx).Credential != "" {
+		return false, nil
 	}
-	if has || n.Role == commonv1.Role_ROLE_ADMIN && len(n.Scopes) == 0 && n.Expire.IsZero() {
+	has, err := x.s.Store.HasKeys(ctx, "")
+	switch {
+	case err != nil:
+		return false, storeError(err, subject{})
+	case !has && !wanted:
+		return false, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY,
+			"This server is open: it has no key yet, and the first one closes it to every call without a credential. "+
+				"Make that one first, for an admin: run `fairlead admin init`, then `fairlead login`, and repeat this call.",
+			apierr.Precondition("FIRST_KEY", "keys", "would close the server"))
+	}
+	return !has, nil
+}
+
+// checkFirst refuses a first key that would lock the admins out.
+func (x *IdentityServer) checkFirst(ctx context.Context, wanted bool, n store.NewKey) error {
+	first, err := x.first(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	if !first || n.Role == commonv1.Role_ROLE_ADMIN && len(n.Scopes) == 0 && n.Expire.IsZero() {
 		return nil
 	}
 	if n.Role == commonv1.Role_ROLE_UNSPECIFIED && n.Most >= commonv1.Role_ROLE_ADMIN && len(n.Scopes) == 0 && n.Expire.IsZero() {
@@ -150,8 +177,8 @@ func (x *IdentityServer) checkFirst(ctx context.Context, n store.NewKey) error {
 			return nil
 		}
 	}
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
-		"The first key closes the server to calls without a credential, so it must be an admin's, without scopes and without an end. Make that one first.",
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY,
+		"The first key closes the server to calls without a credential, so it must be an admin's, without scopes and without an end. Run `fairlead admin init` to make that one.",
 		apierr.Precondition("FIRST_KEY", "keys", "would lock the admins out"))
 }
 
@@ -164,6 +191,9 @@ func createKeyError(err error, n store.NewKey) error {
 		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
 			fmt.Sprintf("The key's role is higher than the role of %s. Give the user that role first, or the key a lower one.", name),
 			apierr.Precondition("ROLE", name, "has a lower role"), apierr.Field("key.role", "higher than the user's"))
+	case errors.Is(err, store.ErrParent):
+		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_PARENT_REVOKED,
+			"The key of this call was revoked meanwhile, so it makes no key. Use another credential.")
 	case errors.Is(err, store.ErrTooMany):
 		return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
 			fmt.Sprintf("There are already %d keys of %s, the most allowed. Revoke one first.", store.MaxKeys, name), apierr.Quota(name, "keys"))
@@ -196,7 +226,35 @@ func (x *IdentityServer) seen(ctx context.Context, name string) (*sessionv1.Key,
 // GetKey reads a key.
 func (x *IdentityServer) GetKey(ctx context.Context, r *sessionv1.GetKeyRequest) (*sessionv1.GetKeyResponse, error) {
 	k, err := x.seen(ctx, r.Name)
-	return &sessionv1.GetKeyResponse{Key: k}, err
+	if err == nil && k.RevokeTime != nil {
+		err = x.addRevoked(ctx, k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.GetKeyResponse{Key: k}, nil
+}
+
+// maxRevoked is how many keys an answer about a revocation names.
+const maxRevoked = 1000
+
+// revokedKeys lists the keys that a revocation has ended.
+func (x *IdentityServer) revokedKeys(ctx context.Context, r store.Revocation) ([]string, error) {
+	r.Limit = maxRevoked
+	ids, err := x.s.Store.RevokedKeys(ctx, r)
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	for i, id := range ids {
+		ids[i] = "keys/" + id
+	}
+	return ids, nil
+}
+
+// addRevoked adds to a revoked key which keys ended with it.
+func (x *IdentityServer) addRevoked(ctx context.Context, k *sessionv1.Key) (err error) {
+	k.RevokedKeys, err = x.revokedKeys(ctx, store.Revocation{Owner: userOf(ctx, k.User), Key: lastSegment(k.Name), Since: k.RevokeTime.AsTime()})
+	return err
 }
 
 // ListKeys lists a page of keys.
@@ -252,6 +310,9 @@ func (x *IdentityServer) RevokeKey(ctx context.Context, r *sessionv1.RevokeKeyRe
 	}
 	if k, err = x.s.Store.GetKey(ctx, tenant, key); err != nil {
 		return nil, keyError(err, r.Name, "")
+	}
+	if err := x.addRevoked(ctx, k); err != nil {
+		return nil, err
 	}
 	return &sessionv1.RevokeKeyResponse{Key: k}, nil
 }

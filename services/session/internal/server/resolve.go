@@ -77,6 +77,9 @@ func resolveError(err error) error {
 			"The key is not valid: it does not exist, was revoked, has ended, or its user was deleted. Ask an admin of the tenant for another one.")
 	case errors.Is(err, apikey.ErrDeleted):
 		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_USER_REFUSED, "The user was deleted. Ask an admin of the tenant to create the user again.")
+	case errors.Is(err, apikey.ErrTenant):
+		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_TENANT_REFUSED,
+			"The tenant of the token does not exist. Ask an admin of the tenant default to create it.")
 	case errors.Is(err, apikey.ErrMissing):
 		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_CREDENTIAL_MISSING,
 			"The call has no credential, and the server needs one. Send `Authorization: Bearer` with a key or a token.")

@@ -84,6 +84,8 @@ type Config struct {
 	Webhooks webhook.Config
 	// ImportMaxBytes bounds a file that is imported.
 	ImportMaxBytes int64
+	// KeysOutliveToken is how much later than the token that makes it a key may end.
+	KeysOutliveToken time.Duration
 	// IdleProgress is how often a quiet stream reports its position.
 	IdleProgress time.Duration
 }

@@ -43,10 +43,13 @@ func (x *IdentityServer) CreateTenant(ctx context.Context, r *sessionv1.CreateTe
 	if err := mustManageTenants(p); err != nil {
 		return nil, err
 	}
+	if _, err := x.first(ctx, r.FirstKey); err != nil {
+		return nil, err
+	}
 	secret := apikey.New()
 	n := store.NewTenant{
 		ID: r.TenantId, Title: r.GetTenant().GetTitle(), Admin: r.AdminId, By: p.Tenant,
-		Key:     store.NewKey{ID: id.New(), Title: "first key", Hash: secret.Hash(), Role: commonv1.Role_ROLE_ADMIN},
+		Key:     store.NewKey{ID: id.New(), Title: "first key", Hash: secret.Hash(), Role: commonv1.Role_ROLE_ADMIN, Expire: x.latestEnd(p)},
 		Request: keepForADay(request("CreateTenant", "", r.RequestId, r)),
 	}
 	if n.Admin == "" {

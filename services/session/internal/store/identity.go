@@ -15,6 +15,9 @@ const SystemTenant = "default"
 // MaxKeys bounds the keys of one user that can still be used.
 const MaxKeys = 100
 
+// ErrParent says that the key that makes a key was revoked.
+var ErrParent = errors.New("the key that makes this key was revoked")
+
 // ErrRole says that a role is higher than that of the user.
 var ErrRole = errors.New("the role is higher than the user's")
 
@@ -52,8 +55,17 @@ type NewKey struct {
 	Role, Most commonv1.Role
 	Scopes     []string
 	Creator    string
+	Parent     string    // the id of the key that makes it; empty: no key of this tenant does
 	Expire     time.Time // zero: it does not end
 	Request    Request
+}
+
+// Revocation names a revocation: of a key, or of all keys of a user.
+type Revocation struct {
+	Owner
+	Key   string    // empty: all keys of the user
+	Since time.Time // when it was
+	Limit int
 }
 
 // KeyPage selects a page of keys, the newest first.
@@ -100,24 +112,28 @@ type Identities interface {
 	ListUsers(ctx context.Context, tenant, after string, limit int) ([]*sessionv1.User, error)
 	// UpdateUser changes a user that is not disabled. ErrNotFound, ErrRequestIDReused.
 	UpdateUser(ctx context.Context, u UserUpdate) (Answer, error)
-	// DisableUser disables a user, revokes the user's keys and pauses the user's triggers. ErrNotFound,
-	// ErrRequestIDReused.
+	// DisableUser disables a user, revokes the user's keys with their descendants, and pauses the user's triggers.
+	// ErrNotFound, ErrRequestIDReused.
 	DisableUser(ctx context.Context, o Owner, r Request) (Answer, error)
 
 	// CreateKey creates a key. ErrNotFound without the user or if the user is disabled,
-	// ErrRole, ErrTooMany, ErrRequestIDReused. The answer's value is the key's id.
+	// ErrParent without the parent or if it is revoked, ErrRole, ErrTooMany, ErrRequestIDReused.
+	// The answer's value is the key's id.
 	CreateKey(ctx context.Context, n NewKey) (Answer, error)
 	// GetKey reads a key, or ErrNotFound.
 	GetKey(ctx context.Context, tenant, id string) (*sessionv1.Key, error)
 	// ListKeys lists a page of keys.
 	ListKeys(ctx context.Context, p KeyPage) ([]*sessionv1.Key, error)
-	// RevokeKey ends a key; the first time counts. ErrNotFound, ErrRequestIDReused.
+	// RevokeKey ends a key and its descendants: the keys that it has made, and theirs. The first time
+	// counts. ErrNotFound, ErrRequestIDReused.
 	RevokeKey(ctx context.Context, tenant, id string, r Request) (Answer, error)
+	// RevokedKeys lists the ids of the keys that a revocation has ended, by id, without the key that it names.
+	RevokedKeys(ctx context.Context, r Revocation) ([]string, error)
 	// ResolveKey finds the key with this hash. ErrNotFound if there is none, it was
 	// revoked, it has ended by the database's clock, or its user is disabled.
 	ResolveKey(ctx context.Context, hash []byte) (Resolved, error)
-	// HasKeys reports whether a key was ever created.
-	HasKeys(ctx context.Context) (bool, error)
+	// HasKeys reports whether a key was ever created, of a tenant or of any ("").
+	HasKeys(ctx context.Context, tenant string) (bool, error)
 	// KeysUsed records the last use of keys. It leaves a later use unchanged, and keys
 	// that do not exist.
 	KeysUsed(ctx context.Context, uses []KeyUse) error

@@ -233,6 +233,12 @@ const (
 	ErrorReason_ERROR_REASON_TRIGGER_USER ErrorReason = 404
 	// The content of a delivery is not text.
 	ErrorReason_ERROR_REASON_BAD_DELIVERY ErrorReason = 405
+	// The server is open, and the call would make its first key, which closes it.
+	ErrorReason_ERROR_REASON_FIRST_KEY ErrorReason = 406
+	// The tenant of an issuer's token does not exist.
+	ErrorReason_ERROR_REASON_TENANT_REFUSED ErrorReason = 407
+	// A key made the key that the call would make, and was revoked meanwhile.
+	ErrorReason_ERROR_REASON_PARENT_REVOKED ErrorReason = 408
 	// The call asks another question than the one that was answered.
 	ErrorReason_ERROR_REASON_QUESTION_MISMATCH ErrorReason = 320
 	// A subagent works in the session: it takes no messages, and goes with its parent.
@@ -356,6 +362,9 @@ var (
 		403: "ERROR_REASON_TRIGGER_PAUSED",
 		404: "ERROR_REASON_TRIGGER_USER",
 		405: "ERROR_REASON_BAD_DELIVERY",
+		406: "ERROR_REASON_FIRST_KEY",
+		407: "ERROR_REASON_TENANT_REFUSED",
+		408: "ERROR_REASON_PARENT_REVOKED",
 		320: "ERROR_REASON_QUESTION_MISMATCH",
 		340: "ERROR_REASON_SUBAGENT_SESSION",
 		321: "ERROR_REASON_PERMISSION_INTERRUPT",
@@ -466,6 +475,9 @@ var (
 		"ERROR_REASON_TRIGGER_PAUSED":         403,
 		"ERROR_REASON_TRIGGER_USER":           404,
 		"ERROR_REASON_BAD_DELIVERY":           405,
+		"ERROR_REASON_FIRST_KEY":              406,
+		"ERROR_REASON_TENANT_REFUSED":         407,
+		"ERROR_REASON_PARENT_REVOKED":         408,
 		"ERROR_REASON_QUESTION_MISMATCH":      320,
 		"ERROR_REASON_SUBAGENT_SESSION":       340,
 		"ERROR_REASON_PERMISSION_INTERRUPT":   321,
@@ -508,7 +520,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xaa\x1c\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x8b\x1d\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -610,7 +622,10 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x1cERROR_REASON_TRIGGER_REFUSED\x10\x92\x03\x12 \n" +
 	"\x1bERROR_REASON_TRIGGER_PAUSED\x10\x93\x03\x12\x1e\n" +
 	"\x19ERROR_REASON_TRIGGER_USER\x10\x94\x03\x12\x1e\n" +
-	"\x19ERROR_REASON_BAD_DELIVERY\x10\x95\x03\x12#\n" +
+	"\x19ERROR_REASON_BAD_DELIVERY\x10\x95\x03\x12\x1b\n" +
+	"\x16ERROR_REASON_FIRST_KEY\x10\x96\x03\x12 \n" +
+	"\x1bERROR_REASON_TENANT_REFUSED\x10\x97\x03\x12 \n" +
+	"\x1bERROR_REASON_PARENT_REVOKED\x10\x98\x03\x12#\n" +
 	"\x1eERROR_REASON_QUESTION_MISMATCH\x10\xc0\x02\x12\"\n" +
 	"\x1dERROR_REASON_SUBAGENT_SESSION\x10\xd4\x02\x12&\n" +
 	"!ERROR_REASON_PERMISSION_INTERRUPT\x10\xc1\x02\x12%\n" +

@@ -200,14 +200,21 @@ type Key struct {
 	Scopes []string `protobuf:"bytes,5,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	// When it was made.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// When it ends; not set: when it is revoked.
+	// When it ends; not set: when it is revoked. Not set in a request: as late as the
+	// credential of the caller allows.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// When it was revoked, if it was.
 	RevokeTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=revoke_time,json=revokeTime,proto3" json:"revoke_time,omitempty"`
 	// When it was used last, to about a minute.
 	LastUseTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_use_time,json=lastUseTime,proto3" json:"last_use_time,omitempty"`
 	// The user that made it, as `users/{user}`.
-	Creator       string `protobuf:"bytes,10,opt,name=creator,proto3" json:"creator,omitempty"`
+	Creator string `protobuf:"bytes,10,opt,name=creator,proto3" json:"creator,omitempty"`
+	// The key that made it, as `keys/{key}`, whose revocation ends this key, too. Empty if
+	// the creator used no key, and for a tenant's first key.
+	Parent string `protobuf:"bytes,11,opt,name=parent,proto3" json:"parent,omitempty"`
+	// In an answer to RevokeKey or GetKey about a revoked key: the keys that were revoked
+	// with it, because it has made them, directly or through other keys; at most 1000.
+	RevokedKeys   []string `protobuf:"bytes,12,rep,name=revoked_keys,json=revokedKeys,proto3" json:"revoked_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -312,6 +319,20 @@ func (x *Key) GetCreator() string {
 	return ""
 }
 
+func (x *Key) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *Key) GetRevokedKeys() []string {
+	if x != nil {
+		return x.RevokedKeys
+	}
+	return nil
+}
+
 // CreateTenantRequest asks for a tenant.
 type CreateTenantRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -322,7 +343,10 @@ type CreateTenantRequest struct {
 	// The id of its first admin; empty: `admin`.
 	AdminId string `protobuf:"bytes,3,opt,name=admin_id,json=adminId,proto3" json:"admin_id,omitempty"`
 	// The request's idempotency key.
-	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Whether the tenant's key may be the first key of the server, which ends the calls
+	// without a credential.
+	FirstKey      bool `protobuf:"varint,5,opt,name=first_key,json=firstKey,proto3" json:"first_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -383,6 +407,13 @@ func (x *CreateTenantRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *CreateTenantRequest) GetFirstKey() bool {
+	if x != nil {
+		return x.FirstKey
+	}
+	return false
 }
 
 // CreateTenantResponse contains the tenant and what its admin needs to come in.
@@ -1271,7 +1302,10 @@ func (x *DeleteUserRequest) GetRequestId() string {
 
 // DeleteUserResponse says that the user is disabled.
 type DeleteUserResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The keys of the user that were revoked, and the keys of other users that these have
+	// made, as `keys/{key}`; at most 1000.
+	RevokedKeys   []string `protobuf:"bytes,1,rep,name=revoked_keys,json=revokedKeys,proto3" json:"revoked_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1306,13 +1340,23 @@ func (*DeleteUserResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_session_v1_identity_service_proto_rawDescGZIP(), []int{20}
 }
 
+func (x *DeleteUserResponse) GetRevokedKeys() []string {
+	if x != nil {
+		return x.RevokedKeys
+	}
+	return nil
+}
+
 // CreateKeyRequest asks for a key.
 type CreateKeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The key.
 	Key *Key `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// The request's idempotency key.
-	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Whether the key may be the first key of the server, which ends the calls without a
+	// credential. Such a key must be an admin's, without scopes and without an end.
+	FirstKey      bool `protobuf:"varint,3,opt,name=first_key,json=firstKey,proto3" json:"first_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1359,6 +1403,13 @@ func (x *CreateKeyRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *CreateKeyRequest) GetFirstKey() bool {
+	if x != nil {
+		return x.FirstKey
+	}
+	return false
 }
 
 // CreateKeyResponse contains the key and its secret.
@@ -1751,7 +1802,7 @@ const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"createTime\x12@\n" +
 	"\vupdate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampB\x03\xe0A\x03R\n" +
 	"updateTime:1\xeaA.\n" +
-	"\x11fairlead.dev/User\x12\fusers/{user}*\x05users2\x04user\"\x8d\x05\n" +
+	"\x11fairlead.dev/User\x12\fusers/{user}*\x05users2\x04user\"\xd2\x05\n" +
 	"\x03Key\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x124\n" +
 	"\x04user\x18\x02 \x01(\tB \xe0A\x05\xbaH\x1ar\x182\x16^$|^users/[^/]{1,256}$R\x04user\x126\n" +
@@ -1767,15 +1818,18 @@ const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"revokeTime\x12C\n" +
 	"\rlast_use_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampB\x03\xe0A\x03R\vlastUseTime\x12\x1d\n" +
 	"\acreator\x18\n" +
-	" \x01(\tB\x03\xe0A\x03R\acreator:,\xeaA)\n" +
+	" \x01(\tB\x03\xe0A\x03R\acreator\x12\x1b\n" +
+	"\x06parent\x18\v \x01(\tB\x03\xe0A\x03R\x06parent\x12&\n" +
+	"\frevoked_keys\x18\f \x03(\tB\x03\xe0A\x03R\vrevokedKeys:,\xeaA)\n" +
 	"\x10fairlead.dev/Key\x12\n" +
-	"keys/{key}*\x04keys2\x03key\"\x8b\x02\n" +
+	"keys/{key}*\x04keys2\x03key\"\xa8\x02\n" +
 	"\x13CreateTenantRequest\x123\n" +
 	"\x06tenant\x18\x01 \x01(\v2\x1b.fairlead.session.v1.TenantR\x06tenant\x12>\n" +
 	"\ttenant_id\x18\x02 \x01(\tB!\xbaH\x1er\x1c2\x1a^[a-z0-9][a-z0-9_-]{0,62}$R\btenantId\x12I\n" +
 	"\badmin_id\x18\x03 \x01(\tB.\xbaH+r)2'^$|^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$R\aadminId\x124\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\xc5\x01\n" +
+	"request_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12\x1b\n" +
+	"\tfirst_key\x18\x05 \x01(\bR\bfirstKey\"\xc5\x01\n" +
 	"\x14CreateTenantResponse\x123\n" +
 	"\x06tenant\x18\x01 \x01(\v2\x1b.fairlead.session.v1.TenantR\x06tenant\x12/\n" +
 	"\x05admin\x18\x02 \x01(\v2\x19.fairlead.session.v1.UserR\x05admin\x12*\n" +
@@ -1833,12 +1887,14 @@ const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"\x11DeleteUserRequest\x12.\n" +
 	"\x04name\x18\x01 \x01(\tB\x1a\xbaH\x17r\x152\x13^users/[^/]{1,256}$R\x04name\x124\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x14\n" +
-	"\x12DeleteUserResponse\"t\n" +
+	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"7\n" +
+	"\x12DeleteUserResponse\x12!\n" +
+	"\frevoked_keys\x18\x01 \x03(\tR\vrevokedKeys\"\x91\x01\n" +
 	"\x10CreateKeyRequest\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.fairlead.session.v1.KeyR\x03key\x124\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\\\n" +
+	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12\x1b\n" +
+	"\tfirst_key\x18\x03 \x01(\bR\bfirstKey\"\\\n" +
 	"\x11CreateKeyResponse\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.fairlead.session.v1.KeyR\x03key\x12\x1b\n" +
 	"\x06secret\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06secret\"J\n" +

@@ -41,7 +41,9 @@ const (
 // IdentityService manages tenants, their users, and the users' keys.
 type IdentityServiceClient interface {
 	// CreateTenant makes a tenant, with its first admin and a key for the admin. Only an
-	// admin of the tenant `default` may call it.
+	// admin of the tenant `default` may call it. The key ends with the caller's
+	// credential, as in CreateKey. On a server without keys it is FAILED_PRECONDITION with
+	// reason FIRST_KEY unless first_key is set.
 	CreateTenant(ctx context.Context, in *CreateTenantRequest, opts ...grpc.CallOption) (*CreateTenantResponse, error)
 	// GetTenant reads a tenant: the caller's own, or any for an admin of the tenant
 	// `default`.
@@ -61,19 +63,23 @@ type IdentityServiceClient interface {
 	// UpdateUser changes a user's title or role. A lower role holds for the user's keys
 	// within five seconds. Callers cannot change their own role.
 	UpdateUser(ctx context.Context, in *UpdateUserRequest, opts ...grpc.CallOption) (*UpdateUserResponse, error)
-	// DeleteUser disables a user and revokes the user's keys. The sessions stay, and the
-	// tenant's operators see them. Callers cannot delete themselves.
+	// DeleteUser disables a user and revokes the user's keys, and the keys that these have
+	// made, also those of other users. The sessions stay, and the tenant's operators see
+	// them. Callers cannot delete themselves.
 	DeleteUser(ctx context.Context, in *DeleteUserRequest, opts ...grpc.CallOption) (*DeleteUserResponse, error)
 	// CreateKey makes a key. The answer is the only one that holds its secret; a repeated
-	// request gets the key without it. The first key of a server without authentication
-	// closes it to callers without a credential, and must be an admin's without scopes.
+	// request gets the key without it. A key ends no later than the credential that makes
+	// it; after a token the operator's `keys-outlive-token` allows more. The first key of a server closes it to
+	// callers without a credential: without first_key such a caller gets
+	// FAILED_PRECONDITION with reason FIRST_KEY.
 	CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreateKeyResponse, error)
 	// GetKey reads a key: the caller's, or any of the tenant for an admin.
 	GetKey(ctx context.Context, in *GetKeyRequest, opts ...grpc.CallOption) (*GetKeyResponse, error)
 	// ListKeys lists keys, the newest first: the caller's, or the tenant's for an admin.
 	ListKeys(ctx context.Context, in *ListKeysRequest, opts ...grpc.CallOption) (*ListKeysResponse, error)
-	// RevokeKey ends a key for ever: the caller's, or any of the tenant for an admin. Every
-	// replica refuses it within five seconds.
+	// RevokeKey ends a key for ever: the caller's, or any of the tenant for an admin. It ends
+	// the keys that the key has made, directly or through other keys, at the same moment.
+	// Every replica refuses them within five seconds.
 	RevokeKey(ctx context.Context, in *RevokeKeyRequest, opts ...grpc.CallOption) (*RevokeKeyResponse, error)
 }
 
@@ -222,7 +228,9 @@ func (c *identityServiceClient) RevokeKey(ctx context.Context, in *RevokeKeyRequ
 // IdentityService manages tenants, their users, and the users' keys.
 type IdentityServiceServer interface {
 	// CreateTenant makes a tenant, with its first admin and a key for the admin. Only an
-	// admin of the tenant `default` may call it.
+	// admin of the tenant `default` may call it. The key ends with the caller's
+	// credential, as in CreateKey. On a server without keys it is FAILED_PRECONDITION with
+	// reason FIRST_KEY unless first_key is set.
 	CreateTenant(context.Context, *CreateTenantRequest) (*CreateTenantResponse, error)
 	// GetTenant reads a tenant: the caller's own, or any for an admin of the tenant
 	// `default`.
@@ -242,19 +250,23 @@ type IdentityServiceServer interface {
 	// UpdateUser changes a user's title or role. A lower role holds for the user's keys
 	// within five seconds. Callers cannot change their own role.
 	UpdateUser(context.Context, *UpdateUserRequest) (*UpdateUserResponse, error)
-	// DeleteUser disables a user and revokes the user's keys. The sessions stay, and the
-	// tenant's operators see them. Callers cannot delete themselves.
+	// DeleteUser disables a user and revokes the user's keys, and the keys that these have
+	// made, also those of other users. The sessions stay, and the tenant's operators see
+	// them. Callers cannot delete themselves.
 	DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error)
 	// CreateKey makes a key. The answer is the only one that holds its secret; a repeated
-	// request gets the key without it. The first key of a server without authentication
-	// closes it to callers without a credential, and must be an admin's without scopes.
+	// request gets the key without it. A key ends no later than the credential that makes
+	// it; after a token the operator's `keys-outlive-token` allows more. The first key of a server closes it to
+	// callers without a credential: without first_key such a caller gets
+	// FAILED_PRECONDITION with reason FIRST_KEY.
 	CreateKey(context.Context, *CreateKeyRequest) (*CreateKeyResponse, error)
 	// GetKey reads a key: the caller's, or any of the tenant for an admin.
 	GetKey(context.Context, *GetKeyRequest) (*GetKeyResponse, error)
 	// ListKeys lists keys, the newest first: the caller's, or the tenant's for an admin.
 	ListKeys(context.Context, *ListKeysRequest) (*ListKeysResponse, error)
-	// RevokeKey ends a key for ever: the caller's, or any of the tenant for an admin. Every
-	// replica refuses it within five seconds.
+	// RevokeKey ends a key for ever: the caller's, or any of the tenant for an admin. It ends
+	// the keys that the key has made, directly or through other keys, at the same moment.
+	// Every replica refuses them within five seconds.
 	RevokeKey(context.Context, *RevokeKeyRequest) (*RevokeKeyResponse, error)
 	mustEmbedUnimplementedIdentityServiceServer()
 }

@@ -35,8 +35,9 @@ type KeyServiceClient interface {
 	// answer does not say which. A caller may keep an answer for less than five seconds.
 	ResolveKey(ctx context.Context, in *ResolveKeyRequest, opts ...grpc.CallOption) (*ResolveKeyResponse, error)
 	// ResolveUser returns what a user may do at most, whatever the claims of an issuer's
-	// token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
-	// keep an answer for less than five seconds.
+	// token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED, and any user of
+	// a tenant that does not exist with reason TENANT_REFUSED. A caller may keep an answer
+	// for less than five seconds.
 	ResolveUser(ctx context.Context, in *ResolveUserRequest, opts ...grpc.CallOption) (*ResolveUserResponse, error)
 	// ClaimRequestKey gives a request an idempotency key, for clients that send none but
 	// count their attempts. The first attempt gets a new key. A repetition gets the key of
@@ -93,8 +94,9 @@ type KeyServiceServer interface {
 	// answer does not say which. A caller may keep an answer for less than five seconds.
 	ResolveKey(context.Context, *ResolveKeyRequest) (*ResolveKeyResponse, error)
 	// ResolveUser returns what a user may do at most, whatever the claims of an issuer's
-	// token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
-	// keep an answer for less than five seconds.
+	// token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED, and any user of
+	// a tenant that does not exist with reason TENANT_REFUSED. A caller may keep an answer
+	// for less than five seconds.
 	ResolveUser(context.Context, *ResolveUserRequest) (*ResolveUserResponse, error)
 	// ClaimRequestKey gives a request an idempotency key, for clients that send none but
 	// count their attempts. The first attempt gets a new key. A repetition gets the key of

@@ -41,7 +41,7 @@ class User(_message.Message):
     def __init__(self, name: _Optional[str] = ..., title: _Optional[str] = ..., role: _Optional[_Union[_access_pb2.Role, str]] = ..., disabled: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Key(_message.Message):
-    __slots__ = ("name", "user", "title", "role", "scopes", "create_time", "expire_time", "revoke_time", "last_use_time", "creator")
+    __slots__ = ("name", "user", "title", "role", "scopes", "create_time", "expire_time", "revoke_time", "last_use_time", "creator", "parent", "revoked_keys")
     NAME_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
@@ -52,6 +52,8 @@ class Key(_message.Message):
     REVOKE_TIME_FIELD_NUMBER: _ClassVar[int]
     LAST_USE_TIME_FIELD_NUMBER: _ClassVar[int]
     CREATOR_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_KEYS_FIELD_NUMBER: _ClassVar[int]
     name: str
     user: str
     title: str
@@ -62,19 +64,23 @@ class Key(_message.Message):
     revoke_time: _timestamp_pb2.Timestamp
     last_use_time: _timestamp_pb2.Timestamp
     creator: str
-    def __init__(self, name: _Optional[str] = ..., user: _Optional[str] = ..., title: _Optional[str] = ..., role: _Optional[_Union[_access_pb2.Role, str]] = ..., scopes: _Optional[_Iterable[str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoke_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_use_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., creator: _Optional[str] = ...) -> None: ...
+    parent: str
+    revoked_keys: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., user: _Optional[str] = ..., title: _Optional[str] = ..., role: _Optional[_Union[_access_pb2.Role, str]] = ..., scopes: _Optional[_Iterable[str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoke_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_use_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., creator: _Optional[str] = ..., parent: _Optional[str] = ..., revoked_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateTenantRequest(_message.Message):
-    __slots__ = ("tenant", "tenant_id", "admin_id", "request_id")
+    __slots__ = ("tenant", "tenant_id", "admin_id", "request_id", "first_key")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     TENANT_ID_FIELD_NUMBER: _ClassVar[int]
     ADMIN_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRST_KEY_FIELD_NUMBER: _ClassVar[int]
     tenant: Tenant
     tenant_id: str
     admin_id: str
     request_id: str
-    def __init__(self, tenant: _Optional[_Union[Tenant, _Mapping]] = ..., tenant_id: _Optional[str] = ..., admin_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    first_key: bool
+    def __init__(self, tenant: _Optional[_Union[Tenant, _Mapping]] = ..., tenant_id: _Optional[str] = ..., admin_id: _Optional[str] = ..., request_id: _Optional[str] = ..., first_key: _Optional[bool] = ...) -> None: ...
 
 class CreateTenantResponse(_message.Message):
     __slots__ = ("tenant", "admin", "key", "secret")
@@ -205,16 +211,20 @@ class DeleteUserRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class DeleteUserResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("revoked_keys",)
+    REVOKED_KEYS_FIELD_NUMBER: _ClassVar[int]
+    revoked_keys: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, revoked_keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateKeyRequest(_message.Message):
-    __slots__ = ("key", "request_id")
+    __slots__ = ("key", "request_id", "first_key")
     KEY_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRST_KEY_FIELD_NUMBER: _ClassVar[int]
     key: Key
     request_id: str
-    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    first_key: bool
+    def __init__(self, key: _Optional[_Union[Key, _Mapping]] = ..., request_id: _Optional[str] = ..., first_key: _Optional[bool] = ...) -> None: ...
 
 class CreateKeyResponse(_message.Message):
     __slots__ = ("key", "secret")

@@ -108,7 +108,9 @@ class IdentityServiceServicer:
 
     def CreateTenant(self, request, context):
         """CreateTenant makes a tenant, with its first admin and a key for the admin. Only an
-        admin of the tenant `default` may call it.
+        admin of the tenant `default` may call it. The key ends with the caller's
+        credential, as in CreateKey. On a server without keys it is FAILED_PRECONDITION with
+        reason FIRST_KEY unless first_key is set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -168,8 +170,9 @@ class IdentityServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteUser(self, request, context):
-        """DeleteUser disables a user and revokes the user's keys. The sessions stay, and the
-        tenant's operators see them. Callers cannot delete themselves.
+        """DeleteUser disables a user and revokes the user's keys, and the keys that these have
+        made, also those of other users. The sessions stay, and the tenant's operators see
+        them. Callers cannot delete themselves.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -177,8 +180,10 @@ class IdentityServiceServicer:
 
     def CreateKey(self, request, context):
         """CreateKey makes a key. The answer is the only one that holds its secret; a repeated
-        request gets the key without it. The first key of a server without authentication
-        closes it to callers without a credential, and must be an admin's without scopes.
+        request gets the key without it. A key ends no later than the credential that makes
+        it; after a token the operator's `keys-outlive-token` allows more. The first key of a server closes it to
+        callers without a credential: without first_key such a caller gets
+        FAILED_PRECONDITION with reason FIRST_KEY.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -199,8 +204,9 @@ class IdentityServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RevokeKey(self, request, context):
-        """RevokeKey ends a key for ever: the caller's, or any of the tenant for an admin. Every
-        replica refuses it within five seconds.
+        """RevokeKey ends a key for ever: the caller's, or any of the tenant for an admin. It ends
+        the keys that the key has made, directly or through other keys, at the same moment.
+        Every replica refuses them within five seconds.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -67,8 +67,9 @@ class KeyServiceServicer:
 
     def ResolveUser(self, request, context):
         """ResolveUser returns what a user may do at most, whatever the claims of an issuer's
-        token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
-        keep an answer for less than five seconds.
+        token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED, and any user of
+        a tenant that does not exist with reason TENANT_REFUSED. A caller may keep an answer
+        for less than five seconds.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

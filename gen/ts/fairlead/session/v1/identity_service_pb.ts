@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/identity_service.proto.
  */
 export const file_fairlead_session_v1_identity_service: GenFile = /*@__PURE__*/
-  fileDesc("CipmYWlybGVhZC9zZXNzaW9uL3YxL2lkZW50aXR5X3NlcnZpY2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEivAEKBlRlbmFudBIRCgRuYW1lGAEgASgJQgPgQQMSLAoFdGl0bGUYAiABKAlCHbpIGnIYGIACMhNeW15ceDAwLVx4MWZceDdmXSokEjQKC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDOjvqQTgKE2ZhaXJsZWFkLmRldi9UZW5hbnQSEHRlbmFudHMve3RlbmFudH0qB3RlbmFudHMyBnRlbmFudCK3AgoEVXNlchIRCgRuYW1lGAEgASgJQgPgQQMSLAoFdGl0bGUYAiABKAlCHbpIGnIYGIACMhNeW15ceDAwLVx4MWZceDdmXSokEjgKBHJvbGUYAyABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZUIQukgNggEKGAAYARgCGAMYBBIVCghkaXNhYmxlZBgEIAEoCEID4EEDEjQKC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDOjHqQS4KEWZhaXJsZWFkLmRldi9Vc2VyEgx1c2Vycy97dXNlcn0qBXVzZXJzMgR1c2VyIrIECgNLZXkSEQoEbmFtZRgBIAEoCUID4EEDEi4KBHVzZXIYAiABKAlCIOBBBbpIGnIYMhZeJHxedXNlcnMvW14vXXsxLDI1Nn0kEi8KBXRpdGxlGAMgASgJQiDgQQW6SBpyGBiAAjITXlteXHgwMC1ceDFmXHg3Zl0qJBI7CgRyb2xlGAQgASgOMhguZmFpcmxlYWQuY29tbW9uLnYxLlJvbGVCE+BBBbpIDYIBChgAGAEYAhgDGAQSXAoGc2NvcGVzGAUgAygJQkzgQQW6SEaSAUMQIBgBIj1yOzI5XlthLXpdW2Etel9dezAsMzB9XC4ocmVhZHx3cml0ZSkoOlthLXpdW2EtejAtOS1dezAsNjJ9KT8kEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC2V4cGlyZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEFEjQKC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjYKDWxhc3RfdXNlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSFAoHY3JlYXRvchgKIAEoCUID4EEDOizqQSkKEGZhaXJsZWFkLmRldi9LZXkSCmtleXMve2tleX0qBGtleXMyA2tleSLlAQoTQ3JlYXRlVGVuYW50UmVxdWVzdBIrCgZ0ZW5hbnQYASABKAsyGy5mYWlybGVhZC5zZXNzaW9uLnYxLlRlbmFudBI0Cgl0ZW5hbnRfaWQYAiABKAlCIbpIHnIcMhpeW2EtejAtOV1bYS16MC05Xy1dezAsNjJ9JBJACghhZG1pbl9pZBgDIAEoCUIuukgrcikyJ14kfF5bQS1aYS16MC05XVtBLVphLXowLTkuX0ArLV17MCwxMjd9JBIpCgpyZXF1ZXN0X2lkGAQgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiqQEKFENyZWF0ZVRlbmFudFJlc3BvbnNlEisKBnRlbmFudBgBIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuVGVuYW50EigKBWFkbWluGAIgASgLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyEiUKA2tleRgDIAEoCzIYLmZhaXJsZWFkLnNlc3Npb24udjEuS2V5EhMKBnNlY3JldBgEIAEoCUIDgAEBIksKEEdldFRlbmFudFJlcXVlc3QSNwoEbmFtZRgBIAEoCUIpukgmciQyIl50ZW5hbnRzL1thLXowLTldW2EtejAtOV8tXXswLDYyfSQiQAoRR2V0VGVuYW50UmVzcG9uc2USKwoGdGVuYW50GAEgASgLMhsuZmFpcmxlYWQuc2Vzc2lvbi52MS5UZW5hbnQiTgoSTGlzdFRlbmFudHNSZXF1ZXN0EhoKCXBhZ2Vfc2l6ZRgBIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACCJcChNMaXN0VGVuYW50c1Jlc3BvbnNlEiwKB3RlbmFudHMYASADKAsyGy5mYWlybGVhZC5zZXNzaW9uLnYxLlRlbmFudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki/AEKEUNyZWF0ZVVzZXJSZXF1ZXN0EicKBHVzZXIYASABKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlVzZXISPwoHdXNlcl9pZBgCIAEoCUIuukgrcikyJ15bQS1aYS16MC05XVtBLVphLXowLTkuX0ArfDo9LV17MCwxMjd9JBIpCgpyZXF1ZXN0X2lkGAMgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQ6UrpITxpNChB1c2VyX2lkLnJlc2VydmVkEiNtZSBpcyB0aGUgY2FsbGVyOyBjaG9vc2UgYW5vdGhlciBpZBoUdGhpcy51c2VyX2lkICE9ICdtZSciPQoSQ3JlYXRlVXNlclJlc3BvbnNlEicKBHVzZXIYASABKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlVzZXIiOgoOR2V0VXNlclJlcXVlc3QSKAoEbmFtZRgBIAEoCUIaukgXchUyE151c2Vycy9bXi9dezEsMjU2fSQiOgoPR2V0VXNlclJlc3BvbnNlEicKBHVzZXIYASABKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlVzZXIiFwoVR2V0Q3VycmVudFVzZXJSZXF1ZXN0IoIBChZHZXRDdXJyZW50VXNlclJlc3BvbnNlEg4KBnRlbmFudBgBIAEoCRIMCgR1c2VyGAIgASgJEiYKBHJvbGUYAyABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZRIOCgZzY29wZXMYBCADKAkSEgoKY3JlZGVudGlhbBgFIAEoCSJMChBMaXN0VXNlcnNSZXF1ZXN0EhoKCXBhZ2Vfc2l6ZRgBIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACCJWChFMaXN0VXNlcnNSZXNwb25zZRIoCgV1c2VycxgBIAMoCzIZLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki6wEKEVVwZGF0ZVVzZXJSZXF1ZXN0EigKBG5hbWUYASABKAlCGrpIF3IVMhNedXNlcnMvW14vXXsxLDI1Nn0kEjEKBXRpdGxlGAIgASgJQh26SBpyGBiAAjITXlteXHgwMC1ceDFmXHg3Zl0qJEgAiAEBEjsKBHJvbGUYAyABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZUIOukgLggEIGAEYAhgDGARIAYgBARIpCgpyZXF1ZXN0X2lkGAQgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSRCCAoGX3RpdGxlQgcKBV9yb2xlIj0KElVwZGF0ZVVzZXJSZXNwb25zZRInCgR1c2VyGAEgASgLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyImgKEURlbGV0ZVVzZXJSZXF1ZXN0EigKBG5hbWUYASABKAlCGrpIF3IVMhNedXNlcnMvW14vXXsxLDI1Nn0kEikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIUChJEZWxldGVVc2VyUmVzcG9uc2UiZAoQQ3JlYXRlS2V5UmVxdWVzdBIlCgNrZXkYASABKAsyGC5mYWlybGVhZC5zZXNzaW9uLnYxLktleRIpCgpyZXF1ZXN0X2lkGAIgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiTwoRQ3JlYXRlS2V5UmVzcG9uc2USJQoDa2V5GAEgASgLMhguZmFpcmxlYWQuc2Vzc2lvbi52MS5LZXkSEwoGc2VjcmV0GAIgASgJQgOAAQEiRAoNR2V0S2V5UmVxdWVzdBIzCgRuYW1lGAEgASgJQiW6SCJyIDIeXmtleXMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kIjcKDkdldEtleVJlc3BvbnNlEiUKA2tleRgBIAEoCzIYLmZhaXJsZWFkLnNlc3Npb24udjEuS2V5IngKD0xpc3RLZXlzUmVxdWVzdBIrCgR1c2VyGAEgASgJQh26SBpyGDIWXiR8XnVzZXJzL1teL117MSwyNTZ9JBIaCglwYWdlX3NpemUYAiABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAgiUwoQTGlzdEtleXNSZXNwb25zZRImCgRrZXlzGAEgAygLMhguZmFpcmxlYWQuc2Vzc2lvbi52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInIKEFJldm9rZUtleVJlcXVlc3QSMwoEbmFtZRgBIAEoCUIlukgiciAyHl5rZXlzL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIpCgpyZXF1ZXN0X2lkGAIgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiOgoRUmV2b2tlS2V5UmVzcG9uc2USJQoDa2V5GAEgASgLMhguZmFpcmxlYWQuc2Vzc2lvbi52MS5LZXkyyw4KD0lkZW50aXR5U2VydmljZRKVAQoMQ3JlYXRlVGVuYW50EiguZmFpcmxlYWQuc2Vzc2lvbi52MS5DcmVhdGVUZW5hbnRSZXF1ZXN0GikuZmFpcmxlYWQuc2Vzc2lvbi52MS5DcmVhdGVUZW5hbnRSZXNwb25zZSIwwtUYEQgEEg10ZW5hbnRzLndyaXRlgtPkkwIVOgZ0ZW5hbnQiCy92MS90ZW5hbnRzEpQBCglHZXRUZW5hbnQSJS5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFRlbmFudFJlcXVlc3QaJi5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFRlbmFudFJlc3BvbnNlIjjC1RgQCAQSDHRlbmFudHMucmVhZILT5JMCHmIGdGVuYW50EhQvdjEve25hbWU9dGVuYW50cy8qfRKJAQoLTGlzdFRlbmFudHMSJy5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RUZW5hbnRzUmVxdWVzdBooLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFRlbmFudHNSZXNwb25zZSInwtUYEAgEEgx0ZW5hbnRzLnJlYWSC0+STAg0SCy92MS90ZW5hbnRzEo8BCgpDcmVhdGVVc2VyEiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5DcmVhdGVVc2VyUmVxdWVzdBonLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlVXNlclJlc3BvbnNlIjDC1RgPCAQSC3VzZXJzLndyaXRlgtPkkwIXOgR1c2VyYgR1c2VyIgkvdjEvdXNlcnMSjgEKB0dldFVzZXISIy5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFVzZXJSZXF1ZXN0GiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRVc2VyUmVzcG9uc2UiOMLVGBQIARIKdXNlcnMucmVhZCIEbmFtZYLT5JMCGmIEdXNlchISL3YxL3tuYW1lPXVzZXJzLyp9EpEBCg5HZXRDdXJyZW50VXNlchIqLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0Q3VycmVudFVzZXJSZXF1ZXN0GisuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRDdXJyZW50VXNlclJlc3BvbnNlIibC1RgOCAESCnVzZXJzLnJlYWSC0+STAg4SDC92MS91c2Vycy9tZRJ/CglMaXN0VXNlcnMSJS5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RVc2Vyc1JlcXVlc3QaJi5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RVc2Vyc1Jlc3BvbnNlIiPC1RgOCAMSCnVzZXJzLnJlYWSC0+STAgsSCS92MS91c2VycxKVAQoKVXBkYXRlVXNlchImLmZhaXJsZWFkLnNlc3Npb24udjEuVXBkYXRlVXNlclJlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLlVwZGF0ZVVzZXJSZXNwb25zZSI2wtUYDwgEEgt1c2Vycy53cml0ZYLT5JMCHToBKmIEdXNlcjISL3YxL3tuYW1lPXVzZXJzLyp9EowBCgpEZWxldGVVc2VyEiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyUmVxdWVzdBonLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlclJlc3BvbnNlIi3C1RgPCAQSC3VzZXJzLndyaXRlgtPkkwIUKhIvdjEve25hbWU9dXNlcnMvKn0SgwEKCUNyZWF0ZUtleRIlLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlS2V5UmVxdWVzdBomLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlS2V5UmVzcG9uc2UiJ8LVGA4IAhIKa2V5cy53cml0ZYLT5JMCDzoDa2V5IggvdjEva2V5cxKCAQoGR2V0S2V5EiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRLZXlSZXF1ZXN0GiMuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRLZXlSZXNwb25zZSIvwtUYDQgBEglrZXlzLnJlYWSC0+STAhhiA2tleRIRL3YxL3tuYW1lPWtleXMvKn0SegoITGlzdEtleXMSJC5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RLZXlzUmVxdWVzdBolLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdEtleXNSZXNwb25zZSIhwtUYDQgBEglrZXlzLnJlYWSC0+STAgoSCC92MS9rZXlzEpYBCglSZXZva2VLZXkSJS5mYWlybGVhZC5zZXNzaW9uLnYxLlJldm9rZUtleVJlcXVlc3QaJi5mYWlybGVhZC5zZXNzaW9uLnYxLlJldm9rZUtleVJlc3BvbnNlIjrC1RgOCAESCmtleXMud3JpdGWC0+STAiI6ASpiA2tleSIYL3YxL3tuYW1lPWtleXMvKn06cmV2b2tlQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_google_api_annotations, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_timestamp]);
+  fileDesc("CipmYWlybGVhZC9zZXNzaW9uL3YxL2lkZW50aXR5X3NlcnZpY2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEivAEKBlRlbmFudBIRCgRuYW1lGAEgASgJQgPgQQMSLAoFdGl0bGUYAiABKAlCHbpIGnIYGIACMhNeW15ceDAwLVx4MWZceDdmXSokEjQKC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDOjvqQTgKE2ZhaXJsZWFkLmRldi9UZW5hbnQSEHRlbmFudHMve3RlbmFudH0qB3RlbmFudHMyBnRlbmFudCK3AgoEVXNlchIRCgRuYW1lGAEgASgJQgPgQQMSLAoFdGl0bGUYAiABKAlCHbpIGnIYGIACMhNeW15ceDAwLVx4MWZceDdmXSokEjgKBHJvbGUYAyABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZUIQukgNggEKGAAYARgCGAMYBBIVCghkaXNhYmxlZBgEIAEoCEID4EEDEjQKC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDOjHqQS4KEWZhaXJsZWFkLmRldi9Vc2VyEgx1c2Vycy97dXNlcn0qBXVzZXJzMgR1c2VyIuIECgNLZXkSEQoEbmFtZRgBIAEoCUID4EEDEi4KBHVzZXIYAiABKAlCIOBBBbpIGnIYMhZeJHxedXNlcnMvW14vXXsxLDI1Nn0kEi8KBXRpdGxlGAMgASgJQiDgQQW6SBpyGBiAAjITXlteXHgwMC1ceDFmXHg3Zl0qJBI7CgRyb2xlGAQgASgOMhguZmFpcmxlYWQuY29tbW9uLnYxLlJvbGVCE+BBBbpIDYIBChgAGAEYAhgDGAQSXAoGc2NvcGVzGAUgAygJQkzgQQW6SEaSAUMQIBgBIj1yOzI5XlthLXpdW2Etel9dezAsMzB9XC4ocmVhZHx3cml0ZSkoOlthLXpdW2EtejAtOS1dezAsNjJ9KT8kEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC2V4cGlyZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEFEjQKC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjYKDWxhc3RfdXNlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSFAoHY3JlYXRvchgKIAEoCUID4EEDEhMKBnBhcmVudBgLIAEoCUID4EEDEhkKDHJldm9rZWRfa2V5cxgMIAMoCUID4EEDOizqQSkKEGZhaXJsZWFkLmRldi9LZXkSCmtleXMve2tleX0qBGtleXMyA2tleSL4AQoTQ3JlYXRlVGVuYW50UmVxdWVzdBIrCgZ0ZW5hbnQYASABKAsyGy5mYWlybGVhZC5zZXNzaW9uLnYxLlRlbmFudBI0Cgl0ZW5hbnRfaWQYAiABKAlCIbpIHnIcMhpeW2EtejAtOV1bYS16MC05Xy1dezAsNjJ9JBJACghhZG1pbl9pZBgDIAEoCUIuukgrcikyJ14kfF5bQS1aYS16MC05XVtBLVphLXowLTkuX0ArLV17MCwxMjd9JBIpCgpyZXF1ZXN0X2lkGAQgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQSEQoJZmlyc3Rfa2V5GAUgASgIIqkBChRDcmVhdGVUZW5hbnRSZXNwb25zZRIrCgZ0ZW5hbnQYASABKAsyGy5mYWlybGVhZC5zZXNzaW9uLnYxLlRlbmFudBIoCgVhZG1pbhgCIAEoCzIZLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlchIlCgNrZXkYAyABKAsyGC5mYWlybGVhZC5zZXNzaW9uLnYxLktleRITCgZzZWNyZXQYBCABKAlCA4ABASJLChBHZXRUZW5hbnRSZXF1ZXN0EjcKBG5hbWUYASABKAlCKbpIJnIkMiJedGVuYW50cy9bYS16MC05XVthLXowLTlfLV17MCw2Mn0kIkAKEUdldFRlbmFudFJlc3BvbnNlEisKBnRlbmFudBgBIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuVGVuYW50Ik4KEkxpc3RUZW5hbnRzUmVxdWVzdBIaCglwYWdlX3NpemUYASABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgiXAoTTGlzdFRlbmFudHNSZXNwb25zZRIsCgd0ZW5hbnRzGAEgAygLMhsuZmFpcmxlYWQuc2Vzc2lvbi52MS5UZW5hbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIvwBChFDcmVhdGVVc2VyUmVxdWVzdBInCgR1c2VyGAEgASgLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyEj8KB3VzZXJfaWQYAiABKAlCLrpIK3IpMideW0EtWmEtejAtOV1bQS1aYS16MC05Ll9AK3w6PS1dezAsMTI3fSQSKQoKcmVxdWVzdF9pZBgDIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kOlK6SE8aTQoQdXNlcl9pZC5yZXNlcnZlZBIjbWUgaXMgdGhlIGNhbGxlcjsgY2hvb3NlIGFub3RoZXIgaWQaFHRoaXMudXNlcl9pZCAhPSAnbWUnIj0KEkNyZWF0ZVVzZXJSZXNwb25zZRInCgR1c2VyGAEgASgLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyIjoKDkdldFVzZXJSZXF1ZXN0EigKBG5hbWUYASABKAlCGrpIF3IVMhNedXNlcnMvW14vXXsxLDI1Nn0kIjoKD0dldFVzZXJSZXNwb25zZRInCgR1c2VyGAEgASgLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyIhcKFUdldEN1cnJlbnRVc2VyUmVxdWVzdCKCAQoWR2V0Q3VycmVudFVzZXJSZXNwb25zZRIOCgZ0ZW5hbnQYASABKAkSDAoEdXNlchgCIAEoCRImCgRyb2xlGAMgASgOMhguZmFpcmxlYWQuY29tbW9uLnYxLlJvbGUSDgoGc2NvcGVzGAQgAygJEhIKCmNyZWRlbnRpYWwYBSABKAkiTAoQTGlzdFVzZXJzUmVxdWVzdBIaCglwYWdlX3NpemUYASABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgiVgoRTGlzdFVzZXJzUmVzcG9uc2USKAoFdXNlcnMYASADKAsyGS5mYWlybGVhZC5zZXNzaW9uLnYxLlVzZXISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIusBChFVcGRhdGVVc2VyUmVxdWVzdBIoCgRuYW1lGAEgASgJQhq6SBdyFTITXnVzZXJzL1teL117MSwyNTZ9JBIxCgV0aXRsZRgCIAEoCUIdukgachgYgAIyE15bXlx4MDAtXHgxZlx4N2ZdKiRIAIgBARI7CgRyb2xlGAMgASgOMhguZmFpcmxlYWQuY29tbW9uLnYxLlJvbGVCDrpIC4IBCBgBGAIYAxgESAGIAQESKQoKcmVxdWVzdF9pZBgEIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kQggKBl90aXRsZUIHCgVfcm9sZSI9ChJVcGRhdGVVc2VyUmVzcG9uc2USJwoEdXNlchgBIAEoCzIZLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlciJoChFEZWxldGVVc2VyUmVxdWVzdBIoCgRuYW1lGAEgASgJQhq6SBdyFTITXnVzZXJzL1teL117MSwyNTZ9JBIpCgpyZXF1ZXN0X2lkGAIgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiKgoSRGVsZXRlVXNlclJlc3BvbnNlEhQKDHJldm9rZWRfa2V5cxgBIAMoCSJ3ChBDcmVhdGVLZXlSZXF1ZXN0EiUKA2tleRgBIAEoCzIYLmZhaXJsZWFkLnNlc3Npb24udjEuS2V5EikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JBIRCglmaXJzdF9rZXkYAyABKAgiTwoRQ3JlYXRlS2V5UmVzcG9uc2USJQoDa2V5GAEgASgLMhguZmFpcmxlYWQuc2Vzc2lvbi52MS5LZXkSEwoGc2VjcmV0GAIgASgJQgOAAQEiRAoNR2V0S2V5UmVxdWVzdBIzCgRuYW1lGAEgASgJQiW6SCJyIDIeXmtleXMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kIjcKDkdldEtleVJlc3BvbnNlEiUKA2tleRgBIAEoCzIYLmZhaXJsZWFkLnNlc3Npb24udjEuS2V5IngKD0xpc3RLZXlzUmVxdWVzdBIrCgR1c2VyGAEgASgJQh26SBpyGDIWXiR8XnVzZXJzL1teL117MSwyNTZ9JBIaCglwYWdlX3NpemUYAiABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAgiUwoQTGlzdEtleXNSZXNwb25zZRImCgRrZXlzGAEgAygLMhguZmFpcmxlYWQuc2Vzc2lvbi52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInIKEFJldm9rZUtleVJlcXVlc3QSMwoEbmFtZRgBIAEoCUIlukgiciAyHl5rZXlzL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIpCgpyZXF1ZXN0X2lkGAIgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiOgoRUmV2b2tlS2V5UmVzcG9uc2USJQoDa2V5GAEgASgLMhguZmFpcmxlYWQuc2Vzc2lvbi52MS5LZXkyyw4KD0lkZW50aXR5U2VydmljZRKVAQoMQ3JlYXRlVGVuYW50EiguZmFpcmxlYWQuc2Vzc2lvbi52MS5DcmVhdGVUZW5hbnRSZXF1ZXN0GikuZmFpcmxlYWQuc2Vzc2lvbi52MS5DcmVhdGVUZW5hbnRSZXNwb25zZSIwwtUYEQgEEg10ZW5hbnRzLndyaXRlgtPkkwIVOgZ0ZW5hbnQiCy92MS90ZW5hbnRzEpQBCglHZXRUZW5hbnQSJS5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFRlbmFudFJlcXVlc3QaJi5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFRlbmFudFJlc3BvbnNlIjjC1RgQCAQSDHRlbmFudHMucmVhZILT5JMCHmIGdGVuYW50EhQvdjEve25hbWU9dGVuYW50cy8qfRKJAQoLTGlzdFRlbmFudHMSJy5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RUZW5hbnRzUmVxdWVzdBooLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFRlbmFudHNSZXNwb25zZSInwtUYEAgEEgx0ZW5hbnRzLnJlYWSC0+STAg0SCy92MS90ZW5hbnRzEo8BCgpDcmVhdGVVc2VyEiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5DcmVhdGVVc2VyUmVxdWVzdBonLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlVXNlclJlc3BvbnNlIjDC1RgPCAQSC3VzZXJzLndyaXRlgtPkkwIXOgR1c2VyYgR1c2VyIgkvdjEvdXNlcnMSjgEKB0dldFVzZXISIy5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFVzZXJSZXF1ZXN0GiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRVc2VyUmVzcG9uc2UiOMLVGBQIARIKdXNlcnMucmVhZCIEbmFtZYLT5JMCGmIEdXNlchISL3YxL3tuYW1lPXVzZXJzLyp9EpEBCg5HZXRDdXJyZW50VXNlchIqLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0Q3VycmVudFVzZXJSZXF1ZXN0GisuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRDdXJyZW50VXNlclJlc3BvbnNlIibC1RgOCAESCnVzZXJzLnJlYWSC0+STAg4SDC92MS91c2Vycy9tZRJ/CglMaXN0VXNlcnMSJS5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RVc2Vyc1JlcXVlc3QaJi5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RVc2Vyc1Jlc3BvbnNlIiPC1RgOCAMSCnVzZXJzLnJlYWSC0+STAgsSCS92MS91c2VycxKVAQoKVXBkYXRlVXNlchImLmZhaXJsZWFkLnNlc3Npb24udjEuVXBkYXRlVXNlclJlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLlVwZGF0ZVVzZXJSZXNwb25zZSI2wtUYDwgEEgt1c2Vycy53cml0ZYLT5JMCHToBKmIEdXNlcjISL3YxL3tuYW1lPXVzZXJzLyp9EowBCgpEZWxldGVVc2VyEiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyUmVxdWVzdBonLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlclJlc3BvbnNlIi3C1RgPCAQSC3VzZXJzLndyaXRlgtPkkwIUKhIvdjEve25hbWU9dXNlcnMvKn0SgwEKCUNyZWF0ZUtleRIlLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlS2V5UmVxdWVzdBomLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlS2V5UmVzcG9uc2UiJ8LVGA4IAhIKa2V5cy53cml0ZYLT5JMCDzoDa2V5IggvdjEva2V5cxKCAQoGR2V0S2V5EiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRLZXlSZXF1ZXN0GiMuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRLZXlSZXNwb25zZSIvwtUYDQgBEglrZXlzLnJlYWSC0+STAhhiA2tleRIRL3YxL3tuYW1lPWtleXMvKn0SegoITGlzdEtleXMSJC5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RLZXlzUmVxdWVzdBolLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdEtleXNSZXNwb25zZSIhwtUYDQgBEglrZXlzLnJlYWSC0+STAgoSCC92MS9rZXlzEpYBCglSZXZva2VLZXkSJS5mYWlybGVhZC5zZXNzaW9uLnYxLlJldm9rZUtleVJlcXVlc3QaJi5mYWlybGVhZC5zZXNzaW9uLnYxLlJldm9rZUtleVJlc3BvbnNlIjrC1RgOCAESCmtleXMud3JpdGWC0+STAiI6ASpiA2tleSIYL3YxL3tuYW1lPWtleXMvKn06cmV2b2tlQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_google_api_annotations, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_timestamp]);
 
 /**
  * Tenant is a customer or a team. No tenant sees anything of another one.
@@ -242,7 +242,8 @@ export type Key = Message<"fairlead.session.v1.Key"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When it ends; not set: when it is revoked.
+   * When it ends; not set: when it is revoked. Not set in a request: as late as the
+   * credential of the caller allows.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 7;
    */
@@ -268,6 +269,22 @@ export type Key = Message<"fairlead.session.v1.Key"> & {
    * @generated from field: string creator = 10;
    */
   creator: string;
+
+  /**
+   * The key that made it, as `keys/{key}`, whose revocation ends this key, too. Empty if
+   * the creator used no key, and for a tenant's first key.
+   *
+   * @generated from field: string parent = 11;
+   */
+  parent: string;
+
+  /**
+   * In an answer to RevokeKey or GetKey about a revoked key: the keys that were revoked
+   * with it, because it has made them, directly or through other keys; at most 1000.
+   *
+   * @generated from field: repeated string revoked_keys = 12;
+   */
+  revokedKeys: string[];
 };
 
 /**
@@ -324,7 +341,8 @@ export type KeyJson = {
   createTime?: TimestampJson;
 
   /**
-   * When it ends; not set: when it is revoked.
+   * When it ends; not set: when it is revoked. Not set in a request: as late as the
+   * credential of the caller allows.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 7;
    */
@@ -350,6 +368,22 @@ export type KeyJson = {
    * @generated from field: string creator = 10;
    */
   creator?: string;
+
+  /**
+   * The key that made it, as `keys/{key}`, whose revocation ends this key, too. Empty if
+   * the creator used no key, and for a tenant's first key.
+   *
+   * @generated from field: string parent = 11;
+   */
+  parent?: string;
+
+  /**
+   * In an answer to RevokeKey or GetKey about a revoked key: the keys that were revoked
+   * with it, because it has made them, directly or through other keys; at most 1000.
+   *
+   * @generated from field: repeated string revoked_keys = 12;
+   */
+  revokedKeys?: string[];
 };
 
 /**
@@ -392,6 +426,14 @@ export type CreateTenantRequest = Message<"fairlead.session.v1.CreateTenantReque
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * Whether the tenant's key may be the first key of the server, which ends the calls
+   * without a credential.
+   *
+   * @generated from field: bool first_key = 5;
+   */
+  firstKey: boolean;
 };
 
 /**
@@ -427,6 +469,14 @@ export type CreateTenantRequestJson = {
    * @generated from field: string request_id = 4;
    */
   requestId?: string;
+
+  /**
+   * Whether the tenant's key may be the first key of the server, which ends the calls
+   * without a credential.
+   *
+   * @generated from field: bool first_key = 5;
+   */
+  firstKey?: boolean;
 };
 
 /**
@@ -1236,6 +1286,13 @@ export const DeleteUserRequestSchema: GenMessage<DeleteUserRequest, {jsonType: D
  * @generated from message fairlead.session.v1.DeleteUserResponse
  */
 export type DeleteUserResponse = Message<"fairlead.session.v1.DeleteUserResponse"> & {
+  /**
+   * The keys of the user that were revoked, and the keys of other users that these have
+   * made, as `keys/{key}`; at most 1000.
+   *
+   * @generated from field: repeated string revoked_keys = 1;
+   */
+  revokedKeys: string[];
 };
 
 /**
@@ -1244,6 +1301,13 @@ export type DeleteUserResponse = Message<"fairlead.session.v1.DeleteUserResponse
  * @generated from message fairlead.session.v1.DeleteUserResponse
  */
 export type DeleteUserResponseJson = {
+  /**
+   * The keys of the user that were revoked, and the keys of other users that these have
+   * made, as `keys/{key}`; at most 1000.
+   *
+   * @generated from field: repeated string revoked_keys = 1;
+   */
+  revokedKeys?: string[];
 };
 
 /**
@@ -1272,6 +1336,14 @@ export type CreateKeyRequest = Message<"fairlead.session.v1.CreateKeyRequest"> &
    * @generated from field: string request_id = 2;
    */
   requestId: string;
+
+  /**
+   * Whether the key may be the first key of the server, which ends the calls without a
+   * credential. Such a key must be an admin's, without scopes and without an end.
+   *
+   * @generated from field: bool first_key = 3;
+   */
+  firstKey: boolean;
 };
 
 /**
@@ -1293,6 +1365,14 @@ export type CreateKeyRequestJson = {
    * @generated from field: string request_id = 2;
    */
   requestId?: string;
+
+  /**
+   * Whether the key may be the first key of the server, which ends the calls without a
+   * credential. Such a key must be an admin's, without scopes and without an end.
+   *
+   * @generated from field: bool first_key = 3;
+   */
+  firstKey?: boolean;
 };
 
 /**
@@ -1629,7 +1709,9 @@ export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse, {jsonType: R
 export const IdentityService: GenService<{
   /**
    * CreateTenant makes a tenant, with its first admin and a key for the admin. Only an
-   * admin of the tenant `default` may call it.
+   * admin of the tenant `default` may call it. The key ends with the caller's
+   * credential, as in CreateKey. On a server without keys it is FAILED_PRECONDITION with
+   * reason FIRST_KEY unless first_key is set.
    *
    * @generated from rpc fairlead.session.v1.IdentityService.CreateTenant
    */
@@ -1713,8 +1795,9 @@ export const IdentityService: GenService<{
     output: typeof UpdateUserResponseSchema;
   },
   /**
-   * DeleteUser disables a user and revokes the user's keys. The sessions stay, and the
-   * tenant's operators see them. Callers cannot delete themselves.
+   * DeleteUser disables a user and revokes the user's keys, and the keys that these have
+   * made, also those of other users. The sessions stay, and the tenant's operators see
+   * them. Callers cannot delete themselves.
    *
    * @generated from rpc fairlead.session.v1.IdentityService.DeleteUser
    */
@@ -1725,8 +1808,10 @@ export const IdentityService: GenService<{
   },
   /**
    * CreateKey makes a key. The answer is the only one that holds its secret; a repeated
-   * request gets the key without it. The first key of a server without authentication
-   * closes it to callers without a credential, and must be an admin's without scopes.
+   * request gets the key without it. A key ends no later than the credential that makes
+   * it; after a token the operator's `keys-outlive-token` allows more. The first key of a server closes it to
+   * callers without a credential: without first_key such a caller gets
+   * FAILED_PRECONDITION with reason FIRST_KEY.
    *
    * @generated from rpc fairlead.session.v1.IdentityService.CreateKey
    */
@@ -1756,8 +1841,9 @@ export const IdentityService: GenService<{
     output: typeof ListKeysResponseSchema;
   },
   /**
-   * RevokeKey ends a key for ever: the caller's, or any of the tenant for an admin. Every
-   * replica refuses it within five seconds.
+   * RevokeKey ends a key for ever: the caller's, or any of the tenant for an admin. It ends
+   * the keys that the key has made, directly or through other keys, at the same moment.
+   * Every replica refuses them within five seconds.
    *
    * @generated from rpc fairlead.session.v1.IdentityService.RevokeKey
    */

@@ -379,8 +379,9 @@ export const KeyService: GenService<{
   },
   /**
    * ResolveUser returns what a user may do at most, whatever the claims of an issuer's
-   * token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
-   * keep an answer for less than five seconds.
+   * token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED, and any user of
+   * a tenant that does not exist with reason TENANT_REFUSED. A caller may keep an answer
+   * for less than five seconds.
    *
    * @generated from rpc fairlead.session.v1.KeyService.ResolveUser
    */

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,11 +121,29 @@ type claims struct {
 	Role       principal.Role `json:"role,omitempty"`
 	Scopes     []string       `json:"scopes,omitempty"`
 	Credential string         `json:"credential,omitempty"`
+	// Ends is the end of the credential, in microseconds since 1970; zero: it does not end.
+	Ends int64 `json:"credential_exp,omitempty"`
+}
+
+func (c claims) principal() principal.Principal {
+	p := principal.Principal{Tenant: c.Tenant, User: c.Subject, Role: c.Role, Scopes: c.Scopes, Credential: c.Credential}
+	if c.Ends != 0 {
+		p.Expire = time.UnixMicro(c.Ends).UTC()
+	}
+	return p
+}
+
+// ends returns the claim for the end of a credential.
+func ends(p principal.Principal) int64 {
+	if p.Expire.IsZero() {
+		return 0
+	}
+	return p.Expire.UnixMicro()
 }
 
 // Mint returns a token for a principal at an audience. It returns the same token for a while.
 func (k *Keys) Mint(p principal.Principal, audience string) (string, error) {
-	id := strings.Join(append([]string{audience, p.Tenant, p.User, p.Role.String(), p.Credential}, p.Scopes...), "\x00")
+	id := strings.Join(append([]string{audience, p.Tenant, p.User, p.Role.String(), p.Credential, strconv.FormatInt(ends(p), 10)}, p.Scopes...), "\x00")
 	if token, ok := k.minted.Get(id); ok {
 		return token, nil
 	}
@@ -140,7 +159,7 @@ func (k *Keys) Mint(p principal.Principal, audience string) (string, error) {
 			Issuer: issuer, Subject: p.User, Audience: jwt.Audience{audience},
 			IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(lifetime)),
 		},
-		Tenant: p.Tenant, Role: p.Role, Scopes: p.Scopes, Credential: p.Credential,
+		Tenant: p.Tenant, Role: p.Role, Scopes: p.Scopes, Credential: p.Credential, Ends: ends(p),
 	}).Serialize()
 	if err != nil {
 		return "", err
@@ -196,7 +215,7 @@ func (k *Keys) verify(token string) (verified, error) {
 	case c.IssuedAt.Time().After(now.Add(skew)):
 		return verified{}, fmt.Errorf("it was made at %s, and it is %s here: check the clocks of the machines", c.IssuedAt.Time().UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
-	v := verified{principal.Principal{Tenant: c.Tenant, User: c.Subject, Role: c.Role, Scopes: c.Scopes, Credential: c.Credential}, c.Audience[0]}
+	v := verified{c.principal(), c.Audience[0]}
 	if err := v.p.Validate(); err != nil {
 		return verified{}, err
 	}

@@ -21,6 +21,7 @@ const (
 	GetKey       Method = "GetKey"
 	ListKeys     Method = "ListKeys"
 	RevokeKey    Method = "RevokeKey"
+	RevokedKeys  Method = "RevokedKeys"
 	ResolveKey   Method = "ResolveKey"
 	HasKeys      Method = "HasKeys"
 	KeysUsed     Method = "KeysUsed"
@@ -86,14 +87,19 @@ func (s identities) RevokeKey(ctx context.Context, tenant, id string, r store.Re
 	return do(ctx, s.injector, RevokeKey, func() (store.Answer, error) { return s.inner.RevokeKey(ctx, tenant, id, r) })
 }
 
+// RevokedKeys implements store.Identities.
+func (s identities) RevokedKeys(ctx context.Context, r store.Revocation) ([]string, error) {
+	return do(ctx, s.injector, RevokedKeys, func() ([]string, error) { return s.inner.RevokedKeys(ctx, r) })
+}
+
 // ResolveKey implements store.Identities.
 func (s identities) ResolveKey(ctx context.Context, hash []byte) (store.Resolved, error) {
 	return do(ctx, s.injector, ResolveKey, func() (store.Resolved, error) { return s.inner.ResolveKey(ctx, hash) })
 }
 
 // HasKeys implements store.Identities.
-func (s identities) HasKeys(ctx context.Context) (bool, error) {
-	return do(ctx, s.injector, HasKeys, func() (bool, error) { return s.inner.HasKeys(ctx) })
+func (s identities) HasKeys(ctx context.Context, tenant string) (bool, error) {
+	return do(ctx, s.injector, HasKeys, func() (bool, error) { return s.inner.HasKeys(ctx, tenant) })
 }
 
 // KeysUsed implements store.Identities.

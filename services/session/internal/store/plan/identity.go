@@ -45,18 +45,26 @@ func UserName(id string) string { return "users/" + id }
 // Key is a key's row.
 type Key struct {
 	store.Owner
-	ID, Title, Scopes, Creator string
-	Role                       commonv1.Role
-	CreateTime                 time.Time
-	Expire, Revoke, LastUse    *time.Time
+	ID, Title, Scopes, Creator, Parent string
+	Role                               commonv1.Role
+	CreateTime                         time.Time
+	Expire, Revoke, LastUse            *time.Time
 }
 
 // Proto returns the key as it is shown.
 func (k *Key) Proto() *sessionv1.Key {
 	return &sessionv1.Key{
-		Name: "keys/" + k.ID, User: UserName(k.User), Title: k.Title, Role: k.Role, Scopes: strings.Fields(k.Scopes), Creator: UserName(k.Creator),
+		Name: KeyName(k.ID), Parent: KeyName(k.Parent), User: UserName(k.User), Title: k.Title, Role: k.Role, Scopes: strings.Fields(k.Scopes), Creator: UserName(k.Creator),
 		CreateTime: timestamppb.New(k.CreateTime), ExpireTime: timestamp(k.Expire), RevokeTime: timestamp(k.Revoke), LastUseTime: timestamp(k.LastUse),
 	}
+}
+
+// KeyName returns the resource name of the key with this id, or "" without an id.
+func KeyName(id string) string {
+	if id == "" {
+		return ""
+	}
+	return "keys/" + id
 }
 
 func timestamp(t *time.Time) *timestamppb.Timestamp {

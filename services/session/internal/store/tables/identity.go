@@ -145,22 +145,25 @@ func (t identities) UpdateUser(ctx context.Context, u store.UserUpdate) (store.A
 // DisableUser implements store.Identities.
 func (t identities) DisableUser(ctx context.Context, o store.Owner, r store.Request) (store.Answer, error) {
 	return t.change(ctx, "disable user", o.Tenant, r, o.User, func(tx Tx, now time.Time) error {
+		if err := lockKeys(ctx, tx, o.Tenant); err != nil {
+			return err
+		}
 		if _, err := lockedUser(ctx, tx, o); err != nil {
 			return err
 		}
 		_, err := tx.Send(ctx,
 			sqldb.S("update users set disabled = $3, update_time = $4 where tenant = $1 and user_id = $2", o.Tenant, o.User, true, now),
-			sqldb.S("update api_keys set revoke_time = $3 where tenant = $1 and user_id = $2 and revoke_time is null", o.Tenant, o.User, now),
+			sqldb.S(revokeKeys("user_id = $2"), o.Tenant, o.User, now),
 			sqldb.S("update triggers set paused = $3 where tenant = $1 and user_id = $2", o.Tenant, o.User, true))
 		return err
 	})
 }
 
-const apiKeyColumns = "tenant, user_id, key_id, title, role, scopes, creator, create_time, expire_time, revoke_time, last_use_time" //nolint:gosec // names of columns, no secret
+const apiKeyColumns = "tenant, user_id, key_id, title, role, scopes, creator, parent, create_time, expire_time, revoke_time, last_use_time" //nolint:gosec // names of columns, no secret
 
 func scanAPIKey(r sqldb.Row) (*sessionv1.Key, error) {
 	k := &plan.Key{}
-	err := r.Scan(&k.Tenant, &k.User, &k.ID, &k.Title, &k.Role, &k.Scopes, &k.Creator, &k.CreateTime, &k.Expire, &k.Revoke, &k.LastUse)
+	err := r.Scan(&k.Tenant, &k.User, &k.ID, &k.Title, &k.Role, &k.Scopes, &k.Creator, &k.Parent, &k.CreateTime, &k.Expire, &k.Revoke, &k.LastUse)
 	return k.Proto(), err
 }
 
@@ -172,6 +175,11 @@ func (t identities) CreateKey(ctx context.Context, n store.NewKey) (store.Answer
 }
 
 func insertKey(ctx context.Context, tx Tx, n store.NewKey, now time.Time) error {
+	if n.Parent != "" {
+		if err := checkParent(ctx, tx, n); err != nil {
+			return err
+		}
+	}
 	u, err := lockedUser(ctx, tx, n.Owner)
 	if err != nil {
 		return err
@@ -191,10 +199,41 @@ func insertKey(ctx context.Context, tx Tx, n store.NewKey, now time.Time) error 
 		return store.ErrTooMany
 	}
 	_, err = tx.Exec(ctx, `
-		insert into api_keys (tenant, user_id, key_id, hash, title, role, scopes, creator, create_time, expire_time)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		n.Tenant, n.User, n.ID, n.Hash, n.Title, int32(role), strings.Join(n.Scopes, " "), n.Creator, now, sqldb.Null(n.Expire))
+		insert into api_keys (tenant, user_id, key_id, hash, title, role, scopes, creator, create_time, expire_time, parent)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		n.Tenant, n.User, n.ID, n.Hash, n.Title, int32(role), strings.Join(n.Scopes, " "), n.Creator, now, sqldb.Null(n.Expire), n.Parent)
 	return err
+}
+
+// lockKeys makes a tenant's revocations, and the creation of keys by keys, follow each other. So a revocation sees every
+// descendant, and a revoked key makes no further one.
+func lockKeys(ctx context.Context, tx Tx, tenant string) error {
+	return tx.Lock(ctx, "keys of "+tenant)
+}
+
+// checkParent refuses a new key whose parent is revoked.
+func checkParent(ctx context.Context, tx Tx, n store.NewKey) error {
+	if err := lockKeys(ctx, tx, n.Tenant); err != nil {
+		return err
+	}
+	var one int
+	err := tx.QueryRow(ctx, "select 1 from api_keys where tenant = $1 and key_id = $2 and revoke_time is null", n.Tenant, n.Parent).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.ErrParent
+	}
+	return err
+}
+
+// revokeKeys returns the statement that revokes the keys of $1 that which selects, with their descendants. The
+// descendants of a key that was revoked before are revoked already.
+func revokeKeys(which string) string {
+	return `
+		with recursive revoked(key_id) as (
+			select key_id from api_keys where tenant = $1 and ` + which + `
+			union
+			select k.key_id from api_keys k join revoked r on k.parent = r.key_id where k.tenant = $1 and k.revoke_time is null
+		)
+		update api_keys set revoke_time = $3 where tenant = $1 and revoke_time is null and key_id in (select key_id from revoked)`
 }
 
 // GetKey implements store.Identities.
@@ -220,8 +259,32 @@ func (t identities) ListKeys(ctx context.Context, p store.KeyPage) ([]*sessionv1
 // RevokeKey implements store.Identities.
 func (t identities) RevokeKey(ctx context.Context, tenant, id string, r store.Request) (store.Answer, error) {
 	return t.change(ctx, "revoke key", tenant, r, id, func(tx Tx, now time.Time) error {
-		return changed(tx.Exec(ctx, "update api_keys set revoke_time = coalesce(revoke_time, $3) where tenant = $1 and key_id = $2", tenant, id, now))
+		if err := lockKeys(ctx, tx, tenant); err != nil {
+			return err
+		}
+		var one int
+		if err := tx.QueryRow(ctx, "select 1 from api_keys where tenant = $1 and key_id = $2", tenant, id).Scan(&one); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, revokeKeys("key_id = $2"), tenant, id, now)
+		return err
 	})
+}
+
+// RevokedKeys implements store.Identities.
+func (t identities) RevokedKeys(ctx context.Context, r store.Revocation) ([]string, error) {
+	which, root := "key_id = $2", r.Key
+	if r.Key == "" {
+		which, root = "user_id = $2 and revoke_time >= $3", r.User
+	}
+	out, err := sqldb.Collect(ctx, t.db.Reader(), sqldb.Value[string], `
+		with recursive revoked(key_id) as (
+			select key_id from api_keys where tenant = $1 and `+which+`
+			union
+			select k.key_id from api_keys k join revoked r on k.parent = r.key_id where k.tenant = $1 and k.revoke_time >= $3
+		)
+		select key_id from revoked where key_id <> $4 order by key_id limit $5`, r.Tenant, root, r.Since, r.Key, sqldb.Limit(r.Limit))
+	return out, t.db.Fail("list revoked keys", err)
 }
 
 // ResolveKey implements store.Identities.
@@ -246,9 +309,9 @@ func (t identities) ResolveKey(ctx context.Context, hash []byte) (store.Resolved
 }
 
 // HasKeys implements store.Identities.
-func (t identities) HasKeys(ctx context.Context) (bool, error) {
+func (t identities) HasKeys(ctx context.Context, tenant string) (bool, error) {
 	var one int
-	err := t.db.Reader().QueryRow(ctx, "select 1 from api_keys limit 1").Scan(&one)
+	err := t.db.Reader().QueryRow(ctx, "select 1 from api_keys where tenant = $1 or $1 = '' limit 1", tenant).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
