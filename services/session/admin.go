@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"path/filepath"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	kitaudit "github.com/fairlead/fairlead/services/internal/kit/audit"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
 	"github.com/fairlead/fairlead/services/session/internal/audit"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -86,11 +86,7 @@ func (c Config) Database() string {
 		}
 		return file
 	}
-	u, err := url.Parse(raw)
-	if err != nil { // Validate refuses it
-		return "in Postgres"
-	}
-	return "postgres://" + u.Host + u.Path
+	return pg.Name(raw)
 }
 
 // Admin changes who may call, in the database itself. It needs no credential: its user

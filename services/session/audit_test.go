@@ -41,7 +41,7 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 	if got := f.audited(root, t); !slices.Equal(got, []string{"root IdentityService.CreateUser users/zoe OK"}) {
 		t.Fatalf("%q", got)
 	}
-	made, err := people.CreateKey(root, &sessionv1.CreateKeyRequest{})
+	made, err := people.CreateKey(root, &sessionv1.CreateKeyRequest{FirstKey: true})
 	if err == nil {
 		t.Fatalf("root is no user, and has the key %v", made.Key)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var keyIn = regexp.MustCompile(`keys/[a-z0-9]+`)
+var keyNameIn = regexp.MustCompile(`keys/[a-z0-9]+`)
 
 var secretIn = regexp.MustCompile(`fl_[A-Za-z0-9_-]{43}`)
 
@@ -96,7 +96,7 @@ func TestAdminInitOfARunningServer(t *testing.T) {
 	child := command("", "keys", "create")
 	root := command("", "whoami", "--json")
 	env[apiKeyVariable] = secretIn.FindString(child.out)
-	parent := keyIn.FindString(root.out)
+	parent := keyNameIn.FindString(root.out)
 	if got := command("", "keys", "revoke", parent); got.code != exitUsage || !strings.Contains(got.err, "--yes") || !strings.Contains(got.err, parent) {
 		t.Errorf("a key revokes the one that made it: %+v", got)
 	}
@@ -105,7 +105,7 @@ func TestAdminInitOfARunningServer(t *testing.T) {
 	env[apiKeyVariable] = secretIn.FindString(other.out)
 	grandchild := command("", "keys", "create", "--json")
 	delete(env, apiKeyVariable)
-	if got := command("", "keys", "revoke", keyIn.FindString(other.out)); got.code != 0 || !strings.Contains(got.out, keyIn.FindString(grandchild.out)) {
+	if got := command("", "keys", "revoke", keyNameIn.FindString(other.out)); got.code != 0 || !strings.Contains(got.out, keyNameIn.FindString(grandchild.out)) {
 		t.Errorf("a revocation does not tell what else it ended: %+v", got)
 	}
 	if got := command("", "audit", "export"); got.code != 0 || strings.Count(got.out, `.CreateKey","resource":"keys/`) != 5 {

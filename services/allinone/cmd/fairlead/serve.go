@@ -99,7 +99,7 @@ func serve(ctx context.Context, conf host.Config, h *host.Host, out io.Writer) e
 		box, err := sandboxv1.NewWorkspaceServiceClient(peers).GetCapabilities(inside, &sandboxv1.GetCapabilitiesRequest{})
 		if err == nil {
 			_, keys := sessionv1.NewKeyServiceClient(peers).ResolveKey(inside, &sessionv1.ResolveKeyRequest{})
-			_, err = io.WriteString(out, banner(conf, on.addresses, box, h, door(h.Open(ended), keys == nil)))
+			_, err = io.WriteString(out, banner(conf, on.addresses, box, h, entrance(h.Open(ended), keys == nil)))
 		}
 		if ended.Err() == nil && err != nil { // not told to stop before it had begun
 			return fmt.Errorf("print the addresses: %w", err)
@@ -136,7 +136,7 @@ func (l *listeners) listening(face, address string) {
 }
 
 // banner says where the server is, and what to try.
-func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCapabilitiesResponse, h *host.Host, door string) string {
+func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCapabilitiesResponse, h *host.Host, entrance string) string {
 	var b strings.Builder
 	scheme, grpcScheme := "http://", ""
 	if conf.TLS.Cert != "" {
@@ -161,7 +161,7 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 	if h.Scripted {
 		b.WriteString(scriptedNotice("  "))
 	}
-	b.WriteString(door)
+	b.WriteString(entrance)
 	if http, ok := addresses["http"]; ok {
 		fmt.Fprintf(&b, "\nTry it:\n\n  curl --json '{\"agent\":\"coder\"}' %s/v1/sessions\n", scheme+http)
 	}
@@ -172,8 +172,8 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 	return b.String()
 }
 
-// door says whether calls need a credential, and how to make the first key of a server without keys.
-func door(open, keyless bool) string {
+// entrance says whether calls need a credential, and how to make the first key of a server without keys.
+func entrance(open, keyless bool) string {
 	switch {
 	case open && keyless:
 		return "  open      every program on this machine may call it, without a key; `fairlead admin init` makes a key and closes it\n"

@@ -31,7 +31,7 @@ func TestBanner(t *testing.T) {
 			conf := host.Defaults("/data")
 			conf.Session.DatabaseURL = config.Secret(c.database)
 			addresses := map[string]string{"http": "127.0.0.1:8080", "public": "127.0.0.1:9090"}
-			got := banner(conf, addresses, box, &host.Host{Data: "/data", Model: c.model, Scripted: c.scripted}, door(c.scripted, true))
+			got := banner(conf, addresses, box, &host.Host{Data: "/data", Model: c.model, Scripted: c.scripted}, entrance(c.scripted, c.scripted))
 			for _, want := range c.want {
 				if !strings.Contains(got, want) {
 					t.Errorf("%q is missing in:\n%s", want, got)

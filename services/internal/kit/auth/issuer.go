@@ -17,6 +17,9 @@ import (
 // leeway is the difference between the clocks of an issuer and of this machine that is tolerated.
 const leeway = time.Minute
 
+// farFuture stands for every later end of a token, because timestamps of messages and databases reach less far.
+var farFuture = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // asymmetric are the algorithms that an issuer may use. With a symmetric one the public key would sign.
 var asymmetric = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -99,7 +102,9 @@ func (i *issuer) verify(ctx context.Context, token, resource string) (r Resolved
 		return r, err
 	}
 	r.Principal, err = i.principal(claims)
-	r.Principal.Expire = registered.Expiry.Time()
+	if r.Principal.Expire = registered.Expiry.Time(); r.Principal.Expire.After(farFuture) {
+		r.Principal.Expire = farFuture
+	}
 	r.Expire = r.Principal.Expire.Add(leeway)
 	return r, err
 }

@@ -94,6 +94,29 @@ func TestATokenIsBoundByWhatItsUserMayDoHere(t *testing.T) {
 	})
 }
 
+func TestThePrincipalOfACredentialEndsWithIt(t *testing.T) {
+	i := newIDP(t)
+	h := newHolder()
+	h.most = principal.RoleAdmin
+	a, _ := newAuthenticator(t, i.config(), h)
+	end := time.Now().Add(10 * time.Second).Truncate(time.Second)
+	for name, c := range map[string]struct {
+		exp  any
+		want time.Time
+	}{
+		"in ten seconds":          {end.Unix(), end},
+		"in the year 30,000":      {int64(884_541_351_600), farFuture},
+		"in millions of years":    {int64(1) << 50, farFuture},
+		"ten seconds, as a float": {float64(end.Unix()) + 0.5, end},
+	} {
+		secret := token(t, i.key, jose.ES256, "k", map[string]any{"iss": "https://idp.example", "aud": "fairlead", "sub": "ann", "exp": c.exp})
+		p, err := a.Authenticate(t.Context(), secret)
+		if err != nil || p.Expire.Sub(c.want).Abs() >= time.Second {
+			t.Errorf("a token that ends %s: %v, %v", name, p.Expire, err)
+		}
+	}
+}
+
 func TestAStreamOfATokenEndsWithItsUserAndNotWithTheToken(t *testing.T) {
 	i := newIDP(t)
 	for name, c := range map[string]struct {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -81,6 +83,21 @@ func choose(c *pgconn.Config) {
 			c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 		}
 	}
+}
+
+// Name names the database of a URL and its hosts, without credentials.
+func Name(url string) string {
+	c, err := pgx.ParseConfig(url)
+	if err != nil { // CheckURL refuses it
+		return "Postgres"
+	}
+	hosts := []string{c.Host}
+	for _, f := range c.Fallbacks {
+		if !slices.Contains(hosts, f.Host) { // a host is there twice, with and without TLS
+			hosts = append(hosts, f.Host)
+		}
+	}
+	return c.Database + " of Postgres at " + strings.Join(hosts, ", ")
 }
 
 // CheckURL returns the fault of a database URL.

@@ -48,17 +48,17 @@ func admin(ctx context.Context, args []string, out io.Writer) error {
 			"init makes the first admin and key, key makes a key for an admin who has lost theirs; with SQLite, stop session first")}
 	}
 	c := struct {
-		configuration
-		Admin session.AdminFlags `key:",inline"`
+		Program configuration      `key:",inline"`
+		Admin   session.AdminFlags `key:",inline"`
 	}{defaults(), session.AdminFlags{Tenant: principal.Default().Tenant}}
 	if err := config.Load(&c, config.Options{Name: "session", Prefix: config.Project + "SESSION_", Args: args[1:]}); err != nil {
 		return err
 	}
-	tel, err := telemetry.Setup(ctx, "session", version, c.Log, os.Stderr)
+	tel, err := telemetry.Setup(ctx, "session", version, c.Program.Log, os.Stderr)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.Admin.Run(ctx, args[0], c.Session, tel.Log, out), tel.Shutdown(ctx))
+	return errors.Join(c.Admin.Run(ctx, args[0], c.Program.Session, tel.Log, out), tel.Shutdown(ctx))
 }
 
 func run(ctx context.Context, args []string) error {
