@@ -227,7 +227,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL, Skills: s.skills},
-		Use:       server.Use{Config: c.Use, Admit: s.limiter.Request}, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes), KeysOutliveToken: c.KeysOutliveToken,
+		Use:       server.Use{Config: c.Use, Admit: s.limiter.Request, KeysOutliveToken: c.KeysOutliveToken}, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: server.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 }

@@ -168,7 +168,7 @@ func TestAKeyCanDoNoMoreThanItsCreator(t *testing.T) {
 func TestAKeyMakesNoneThatEndsLater(t *testing.T) {
 	p := newPeople(t)
 	p.acme()
-	p.s.KeysOutliveToken = time.Hour // counts for tokens only
+	p.s.Use.KeysOutliveToken = time.Hour // counts for tokens only
 	end := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 	ends := p.key(p.as("ann", principal.RoleUser), &sessionv1.Key{ExpireTime: timestamppb.New(end)})
 	holder := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleUser, Credential: ends.Key.Name, Expire: end})
@@ -292,7 +292,7 @@ func TestAKeyEndsWithTheTokenThatMakesIt(t *testing.T) {
 		"later than the operator allows":      {time.Hour, timestamppb.New(end.Add(61 * time.Minute)), nil},
 		"without an end, and more is allowed": {time.Hour, nil, timestamppb.New(end.Add(time.Hour))},
 	} {
-		p.s.KeysOutliveToken = c.outlive
+		p.s.Use.KeysOutliveToken = c.outlive
 		made, err := p.CreateKey(holder, &sessionv1.CreateKeyRequest{Key: &sessionv1.Key{ExpireTime: c.end}})
 		if c.want == nil {
 			wantReason(t, name, err, codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE)
@@ -300,7 +300,7 @@ func TestAKeyEndsWithTheTokenThatMakesIt(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, made, err)
 		}
 	}
-	p.s.KeysOutliveToken = time.Minute
+	p.s.Use.KeysOutliveToken = time.Minute
 	made, err := p.CreateTenant(system, &sessionv1.CreateTenantRequest{TenantId: "globex"})
 	if err != nil || !made.Key.ExpireTime.AsTime().Equal(end.Add(time.Minute)) {
 		t.Errorf("the first key of a tenant: %v, %v", made, err)

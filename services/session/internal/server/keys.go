@@ -122,7 +122,7 @@ func (x *IdentityServer) latestEnd(p principal.Principal) time.Time {
 	if p.Expire.IsZero() || strings.HasPrefix(p.Credential, "keys/") {
 		return p.Expire
 	}
-	return p.Expire.Add(x.s.KeysOutliveToken)
+	return p.Expire.Add(x.s.Use.KeysOutliveToken)
 }
 
 // checkEnd refuses a key that works longer than the credential that makes it may.

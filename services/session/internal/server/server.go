@@ -84,8 +84,6 @@ type Config struct {
 	Webhooks webhook.Config
 	// ImportMaxBytes bounds a file that is imported.
 	ImportMaxBytes int64
-	// KeysOutliveToken is how much later than the token that makes it a key may end.
-	KeysOutliveToken time.Duration
 	// IdleProgress is how often a quiet stream reports its position.
 	IdleProgress time.Duration
 }
@@ -104,6 +102,8 @@ type Use struct {
 	limits.Config
 	// Admit pays for a request of a caller that the interceptors do not know.
 	Admit func(ctx context.Context) error
+	// KeysOutliveToken is how much later than the token that makes it a key may end.
+	KeysOutliveToken time.Duration
 }
 
 // Faults finds what is wrong with agents.
