@@ -13,7 +13,7 @@ import (
 // post sends a request without the SDK's client.
 func (s *server) post(t *testing.T, user, path, revision, method, name, params string) *http.Response {
 	t.Helper()
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":%q,`+
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":12345678901234567890.10,"method":%q,"params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":%q,`+
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, method, params, revision)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestACallThatSaysNothingKeepsItsAnswerAlive(t *testing.T) {
 				last = data
 			}
 		}
-		if !strings.Contains(last, "went") || lines.Err() != nil {
+		if !strings.Contains(last, "went") || !strings.Contains(last, `"id":12345678901234567890.10,`) || lines.Err() != nil {
 			t.Errorf("the answer is %s, %v", last, lines.Err())
 		}
 	})

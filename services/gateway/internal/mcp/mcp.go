@@ -183,7 +183,7 @@ func (s *Server) buffered(w http.ResponseWriter, r *http.Request) (*http.Request
 		return nil, err
 	}
 	r = r.WithContext(r.Context())
-	r.Body = io.NopCloser(bytes.NewReader(data))
+	r.Body = io.NopCloser(bytes.NewReader(keepDigits(data)))
 	return r, nil
 }
 

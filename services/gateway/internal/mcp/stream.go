@@ -119,10 +119,11 @@ func (s *stream) Write(b []byte) (int, error) {
 	defer s.mu.Unlock()
 	s.begin(http.StatusOK)
 	s.deadline()
-	if !s.late {
-		return s.w.Write(b)
+	out := digits(b)
+	if s.late {
+		out = fmt.Appendf(nil, "event: message\ndata: %s\n\n", out)
 	}
-	if _, err := fmt.Fprintf(s.w, "event: message\ndata: %s\n\n", b); err != nil {
+	if _, err := s.w.Write(out); err != nil {
 		return 0, err
 	}
 	return len(b), nil
