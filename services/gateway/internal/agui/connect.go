@@ -1,6 +1,7 @@
 package agui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,12 +13,20 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
 
-// thread returns the thread that a request names.
-func thread(r *http.Request) (string, error) {
-	if id := r.URL.Query().Get("threadId"); id != "" {
-		return id, nil
+// thread returns the thread that a request names: in its query, or in its body, in either spelling.
+func thread(r *http.Request, inBody ...string) (string, error) {
+	q := r.URL.Query()
+	var id string
+	for _, given := range append(inBody, q.Get("threadId"), q.Get("thread_id")) {
+		if given != "" && id != "" && given != id {
+			return "", problem.BadParameter("threadId", "is "+problem.Excerpt(id)+" and "+problem.Excerpt(given)+": name one conversation")
+		}
+		id = cmp.Or(id, given)
 	}
-	return "", problem.BadParameter("threadId", "is missing")
+	if id == "" {
+		return "", problem.BadParameter("threadId", "is missing: name the conversation, in the query or in the body")
+	}
+	return id, nil
 }
 
 // events shows a thread to a page that has just been loaded: what was said, and the run that goes on. With Last-Event-ID

@@ -42,12 +42,13 @@ func (s *Server) feedback(w http.ResponseWriter, r *http.Request, agent string) 
 	if err := s.Decode(w, r, &in); err != nil {
 		return err
 	}
-	in.ThreadID += in.Snake
+	id, err := thread(r, in.ThreadID, in.Snake)
+	if err != nil {
+		return err
+	}
 	var payload feedbackPayload
 	value, known := judgements[in.MetaType]
 	switch {
-	case in.ThreadID == "":
-		return bad("threadId", "is missing: name the conversation")
 	case in.Type != "META":
 		return bad("type", `must be "META"`)
 	case !known:
@@ -55,7 +56,7 @@ func (s *Server) feedback(w http.ResponseWriter, r *http.Request, agent string) 
 	case len(in.Payload) > 0 && json.Unmarshal(in.Payload, &payload) != nil:
 		return bad("payload", "must be an object; its messageId, runId, comment and reason are texts")
 	}
-	session, err := s.Find(r.Context(), place(agent, in.ThreadID))
+	session, err := s.Find(r.Context(), place(agent, id))
 	if err != nil {
 		return err
 	}

@@ -49,17 +49,16 @@ type sideInput struct {
 // found reads the body of a request and finds its thread.
 func (s *Server) found(w http.ResponseWriter, r *http.Request, agent string) (*sessionv1.Session, sideInput, error) {
 	var in sideInput
-	if r.Method == http.MethodPost {
+	if r.Method == http.MethodPost && r.ContentLength != 0 { // the query may say all
 		if err := s.Decode(w, r, &in); err != nil {
 			return nil, in, err
 		}
-		in.ThreadID += in.Snake
-	} else {
-		in.ThreadID = r.URL.Query().Get("threadId")
 	}
-	if in.ThreadID == "" {
-		return nil, in, bad("threadId", "is missing: name the conversation")
+	id, err := thread(r, in.ThreadID, in.Snake)
+	if err != nil {
+		return nil, in, err
 	}
+	in.ThreadID = id
 	session, err := s.Find(r.Context(), place(agent, in.ThreadID))
 	return session, in, err
 }

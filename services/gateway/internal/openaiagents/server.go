@@ -165,6 +165,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 		answer, err := rt.serve(c)
+		if wire.Misnamed(err) {
+			err = none("resource", strings.Join(c.id, "/"))
+		}
 		if err != nil || answer == nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -45,4 +46,16 @@ func (f Fault) Headers(h http.Header, contentType string) {
 	if f.Status == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "" {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
+}
+
+// Misnamed reports whether a request was refused only because the name in its path has a form that no name has. The
+// clients of other protocols expect what they get for any unknown name.
+func Misnamed(err error) bool {
+	if err == nil || apierr.Reason(err) != apierr.ReasonInvalidRequest {
+		return false
+	}
+	bad, ok := apierr.Detail[*errdetails.BadRequest](err)
+	return ok && len(bad.GetFieldViolations()) > 0 && !slices.ContainsFunc(bad.GetFieldViolations(), func(v *errdetails.BadRequest_FieldViolation) bool {
+		return v.GetField() != "name" && v.GetField() != "parent"
+	})
 }
