@@ -9,17 +9,14 @@ const frames = "Server-sent events. Each event has its sequence number as `id:`,
 func addStream(op object, s stream) {
 	response := op["responses"].(object)["200"].(object)
 	content := response["content"].(object)
-	line := object{"schema": object{
-		"type": "object", "description": "One line of the stream. The last one may be an error.",
-		"properties": object{
-			"result": object{"$ref": "#/components/schemas/" + s.message},
-			"error":  object{"$ref": "#/components/schemas/google.rpc.Status"},
-		},
+	// A schema of a line would make clients that are generated read the whole answer as one line.
+	lines := object{"schema": object{
+		"type": "string", "description": "Lines of JSON: each is an object with `result`, a " + s.message + ". The last one may have `error`, a google.rpc.Status, in place of it.",
 	}}
 	if s.lines {
-		response["content"] = object{"application/x-ndjson": line}
+		response["content"] = object{"application/x-ndjson": lines}
 		body := op["requestBody"].(object)["content"].(object)
-		body["application/x-ndjson"] = body["application/json"]
+		body["application/x-ndjson"] = object{"schema": object{"type": "string", "description": "Lines of JSON: each is a request as in the type application/json."}}
 		return
 	}
 	content["text/event-stream"] = object{
@@ -28,7 +25,7 @@ func addStream(op object, s stream) {
 			`data: {"firstSeq":"6","seq":"7","time":"2026-11-21T10:00:00Z","turn":"sessions/s/turns/t","step":1,"textDelta":{"text":"Hello"}}` + "\n\n",
 	}
 	delete(content, "application/json")
-	content["application/x-ndjson"] = line
+	content["application/x-ndjson"] = lines
 	addResumption(op)
 }
 
