@@ -134,7 +134,7 @@ const (
 func tellVersion(ctx context.Context, out io.Writer, program string, env []string) {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--version") //nolint:gosec // the session says what to run
+	cmd := exec.CommandContext(ctx, program, "--version")
 	cmd.Env, cmd.WaitDelay, cmd.SysProcAttr = env, grace, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	said, err := cmd.StdoutPipe()
 	if err != nil || cmd.Start() != nil {
