@@ -148,6 +148,9 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if s.skills, err = skill.Open(ctx, c.Skills, objects); err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
+	for _, fault := range s.skills.Faults() {
+		d.Log.WarnContext(ctx, "a folder is no skill and is left out; correct it and start the service again", "error", fault)
+	}
 	group, err := d.Server.group(st)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))

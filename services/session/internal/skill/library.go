@@ -71,6 +71,7 @@ type Library struct {
 	Config
 	objects objectstore.Store // nil: there is none
 	global  map[string]Global
+	faults  []error
 }
 
 // Open returns the skills, and keeps the files of the operator's, so that a session still has those that it
@@ -87,27 +88,30 @@ func Open(ctx context.Context, c Config, objects objectstore.Store) (*Library, e
 	if err != nil {
 		return nil, fmt.Errorf("skills.dir: %w", err)
 	}
-	var faults []error
 	for _, d := range found {
 		if !d.IsDir() || strings.HasPrefix(d.Name(), ".") {
 			continue
 		}
-		if err := l.load(ctx, d.Name()); err != nil {
-			faults = append(faults, fmt.Errorf("skills.dir: %s: %w", d.Name(), err))
+		f, err := ReadDir(filepath.Join(c.Dir, d.Name()), c.Limits())
+		if err == nil && f.Name != d.Name() {
+			err = broken(manifestName, "name is %q, and the folder is %q: give both one name", f.Name, d.Name())
+		}
+		if err != nil { // the others can be used
+			l.faults = append(l.faults, fmt.Errorf("skills.dir: %s: %w", d.Name(), err))
+			continue
+		}
+		if err := l.load(ctx, f); err != nil {
+			return nil, fmt.Errorf("skills.dir: %s: %w", d.Name(), err)
 		}
 	}
-	return l, errors.Join(faults...)
+	return l, nil
 }
 
-// load reads a skill of the operator's.
-func (l *Library) load(ctx context.Context, folder string) error {
-	f, err := ReadDir(filepath.Join(l.Dir, folder), l.Limits())
-	if err != nil {
-		return err
-	}
-	if f.Name != folder {
-		return broken(manifestName, "name is %q, and the folder is %q: give both one name", f.Name, folder)
-	}
+// Faults returns what is wrong with folders of the operator's that are no skills.
+func (l *Library) Faults() []error { return l.faults }
+
+// load keeps the files of a skill of the operator's.
+func (l *Library) load(ctx context.Context, f *Folder) error {
 	archive, digest := f.Pack()
 	if err := l.put(ctx, agent.Skill{Digest: digest}, "", archive); err != nil {
 		return err

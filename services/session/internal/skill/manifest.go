@@ -68,7 +68,7 @@ func parse(content []byte) (*Manifest, error) {
 	if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
 		return nil, broken(manifestName, "it is not UTF-8 text")
 	}
-	front, body, err := split(string(bytes.TrimPrefix(content, []byte("\uFEFF"))))
+	front, body, err := split(string(content))
 	if err != nil {
 		return nil, err
 	}
@@ -90,21 +90,45 @@ func parse(content []byte) (*Manifest, error) {
 
 // split separates the front matter from the body.
 func split(text string) (front, body string, err error) {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	rest, ok := strings.CutPrefix(text, "---\n")
-	if !ok {
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	text = strings.TrimLeftFunc(text, func(r rune) bool { return unicode.IsSpace(r) || zeroWidth(r) })
+	first, rest, _ := strings.Cut(text, "\n")
+	if visible(first) != "---" {
 		return "", "", broken(manifestName, "it does not begin with front matter: a line `---`, name and description, and a line `---`")
 	}
-	front, body, ok = strings.Cut("\n"+rest, "\n---\n")
-	if !ok {
-		if front, ok = strings.CutSuffix("\n"+rest, "\n---"); !ok {
-			return "", "", broken(manifestName, "its front matter does not end: a line `---` is missing")
+	var lines []string
+	for more := true; more; {
+		var line string
+		line, rest, more = strings.Cut(rest, "\n")
+		if line = visible(line); line == "---" {
+			if front = strings.Join(lines, "\n"); len(front) > maxFrontMatter {
+				return "", "", broken(manifestName, "its front matter has more than %d bytes", maxFrontMatter)
+			}
+			return front, strings.TrimSpace(rest), nil
 		}
+		lines = append(lines, line)
 	}
-	if len(front) > maxFrontMatter {
-		return "", "", broken(manifestName, "its front matter has more than %d bytes", maxFrontMatter)
-	}
-	return front, strings.TrimSpace(body), nil
+	return "", "", broken(manifestName, "its front matter does not end: a line `---` is missing")
+}
+
+// visible returns a line without characters that have no width, which programs leave in files, and with plain spaces in
+// place of others. YAML reads both as part of a name or value.
+func visible(line string) string {
+	line = strings.Map(func(r rune) rune {
+		switch {
+		case zeroWidth(r):
+			return -1
+		case unicode.Is(unicode.Zs, r):
+			return ' '
+		}
+		return r
+	}, line)
+	return strings.TrimRight(line, " \t")
+}
+
+// zeroWidth reports whether a character is invisible.
+func zeroWidth(r rune) bool {
+	return r == '\uFEFF' || r == '\u2060' || r == '\u00AD' || '\u200B' <= r && r <= '\u200F'
 }
 
 // CheckName returns an error for what is no name of a skill.

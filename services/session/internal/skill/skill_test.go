@@ -270,11 +270,41 @@ func TestTheOperatorsSkillsAreKeptAsTheyWere(t *testing.T) {
 	}
 	write("other", manifest)
 	write("bad", "no front matter")
-	if _, err := Open(t.Context(), c, objects); err == nil || !strings.Contains(err.Error(), "skills.dir: other: SKILL.md: name is \"pdf\"") || !strings.Contains(err.Error(), "skills.dir: bad: SKILL.md: it does not begin") {
-		t.Errorf("a start with faulty skills: %v", err)
+	l, err = Open(t.Context(), c, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := fmt.Sprint(l.Faults())
+	if len(l.Globals()) != 1 || len(l.Faults()) != 2 || !strings.Contains(told, "skills.dir: other: SKILL.md: name is \"pdf\"") || !strings.Contains(told, "skills.dir: bad: SKILL.md: it does not begin") {
+		t.Errorf("beside faulty folders there are %v, and the faults are %s", l.Globals(), told)
 	}
 	if _, err := Open(t.Context(), c, nil); !errors.Is(err, ErrNoStore) {
 		t.Errorf("without a store: %v", err)
+	}
+}
+
+func TestInvisibleCharactersInFrontMatterAreLeftOut(t *testing.T) {
+	for name, text := range map[string]string{
+		"a byte order mark":               "\ufeff---\nname: a\ndescription: d e\n---\nbody",
+		"two byte order marks":            "\ufeff\ufeff---\nname: a\ndescription: d e\n---\nbody",
+		"a no-break space after a key":    "---\nname:\u00a0a\ndescription:\u00a0d\u00a0e\n---\nbody",
+		"a no-break space after the line": "---\u00a0\nname: a\ndescription: d e\n---\u00a0 \nbody",
+		"zero width in a name":            "---\nname: a\u200b\ndescription: d\u200d e\u2060\n---\nbody",
+		"zero width before a key":         "---\n\u200bname: a\n\ufeffdescription: d e\n\u200b---\nbody",
+		"ideographic and thin spaces":     "---\nname:\u3000a\ndescription: d\u2009e\n---\nbody",
+		"empty lines before it":           "\n \u00a0\n---\nname: a\ndescription: d e\n---\nbody",
+		"line ends of old programs":       "---\rname: a\rdescription: d e\r---\rbody",
+		"spaces after the lines":          "---  \nname: a  \ndescription: d e\t\n---\t\nbody",
+		"a soft hyphen":                   "---\nname: a\u00ad\ndescription: d e\n---\nbody",
+	} {
+		m, err := parse([]byte(text))
+		if err != nil || m.Name != "a" || m.Description != "d e" || m.Body != "body" {
+			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+	}
+	m, err := parse([]byte("---\nname: a\ndescription: |\n  d\n  ---\n  e\n---\nbody\u00a0\u200bx"))
+	if err != nil || m.Description != "d --- e" || m.Body != "body\u00a0\u200bx" {
+		t.Errorf("lines within a value, and the body: %+v, %v", m, err)
 	}
 }
 

@@ -7,12 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// schemaKey and outputKey are where exact puts the texts of a tool's schemas.
 const (
+	// schemaKey and outputKey are where exact puts the texts of a tool's schemas.
 	schemaKey = "dev.fairlead/inputSchema"
 	outputKey = "dev.fairlead/outputSchema"
+	// faultKey is where exact says what it left out of a list.
+	faultKey = "dev.fairlead/fault"
 )
 
 // exact returns a server's message with the exact text of what the SDK decodes into
@@ -20,7 +25,7 @@ const (
 // its properties. The structured content becomes a string, and each tool gets the texts of
 // its schemas in its metadata.
 func exact(message []byte) []byte {
-	if !bytes.Contains(message, []byte(`"structuredContent"`)) && !bytes.Contains(message, []byte(`"inputSchema"`)) {
+	if !slices.ContainsFunc(exactWords, func(word []byte) bool { return bytes.Contains(message, word) }) {
 		return message
 	}
 	var response map[string]json.RawMessage
@@ -31,6 +36,7 @@ func exact(message []byte) []byte {
 	if content, ok := result["structuredContent"]; ok && !bytes.Equal(bytes.TrimSpace(content), []byte("null")) {
 		result["structuredContent"] = quoted(content)
 	}
+	leaveOut(result)
 	var tools []map[string]json.RawMessage
 	if json.Unmarshal(result["tools"], &tools) == nil {
 		for _, t := range tools {
@@ -46,6 +52,55 @@ func exact(message []byte) []byte {
 	}
 	response["result"] = marshal(result)
 	return marshal(response)
+}
+
+// exactWords are in the messages that exact changes.
+var exactWords = [][]byte{
+	[]byte(`"structuredContent"`), []byte(`"inputSchema"`), []byte(`"tools"`), []byte(`"resources"`), []byte(`"resourceTemplates"`), []byte(`"prompts"`),
+}
+
+// lists are the lists of servers, and what the SDK decodes their entries into.
+var lists = []struct {
+	key   string
+	entry func() any
+}{
+	{"tools", func() any { return &mcp.Tool{} }}, {"resources", func() any { return &mcp.Resource{} }},
+	{"resourceTemplates", func() any { return &mcp.ResourceTemplate{} }}, {"prompts", func() any { return &mcp.Prompt{} }},
+}
+
+// leaveOut takes the entries out of a list that the SDK cannot decode, because it would refuse the whole list. The
+// list's metadata says how many there were and what is wrong with the first.
+func leaveOut(result map[string]json.RawMessage) {
+	for _, l := range lists {
+		var all, good []json.RawMessage
+		if json.Unmarshal(result[l.key], &all) != nil {
+			continue
+		}
+		fault := ""
+		for _, raw := range all {
+			err := json.Unmarshal(raw, l.entry())
+			if err == nil && (len(raw) == 0 || raw[0] != '{') {
+				err = errors.New("it is not an object")
+			}
+			if err == nil {
+				good = append(good, raw)
+			} else if fault == "" {
+				fault = fmt.Sprintf("%v: %s", err, cut(valid(string(raw)), 100))
+			}
+		}
+		if len(good) == len(all) {
+			continue
+		}
+		result[l.key] = marshal(append([]json.RawMessage{}, good...))
+		meta := map[string]json.RawMessage{}
+		_ = json.Unmarshal(result["_meta"], &meta) // without metadata there is nothing to keep
+		meta[faultKey] = marshal(fmt.Sprintf("%d of its %s cannot be read and are left out: %s", len(all)-len(good), l.key, fault))
+		result["_meta"] = marshal(meta)
+	}
+	var cursor string
+	if next, has := result["nextCursor"]; has && json.Unmarshal(next, &cursor) != nil {
+		delete(result, "nextCursor")
+	}
 }
 
 func quoted(text json.RawMessage) json.RawMessage { return marshal(string(text)) }

@@ -59,6 +59,7 @@ type link struct {
 	gone    chan struct{} // closed when run has ended
 	calls   progresses
 	watches watches
+	pages   pages
 	silent  bool        // the last attempt got no answer; only for run
 	renewed time.Time   // also
 	stale   atomic.Bool // the server does not have a tool that it listed
@@ -358,6 +359,7 @@ func (l *link) connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession
 		ProgressNotificationHandler: func(_ context.Context, q *mcp.ProgressNotificationClientRequest) { l.calls.report(q.Params) },
 	})
 	client.AddReceivingMiddleware(l.elicits)
+	client.AddSendingMiddleware(l.pages.follow)
 	options := &mcp.ClientSessionOptions{}
 	if l.silent {
 		options.ProtocolVersion = legacyVersion

@@ -49,10 +49,12 @@ type entry struct {
 }
 
 // list reads the server's list of tools.
-func (l *link) list(session *mcp.ClientSession) (catalog, error) {
+func (l *link) list(session *mcp.ClientSession) (c catalog, _ error) {
 	ctx, cancel := context.WithTimeoutCause(l.ctx, l.pool.Start, errors.New("the server did not list its tools in time"))
 	defer cancel()
-	c := catalog{age: listAge}
+	c = catalog{age: listAge}
+	l.pages.begin()
+	defer func() { c.notes = append(c.notes, l.pages.faults()...) }()
 	init := session.InitializeResult()
 	if init == nil || init.Capabilities == nil {
 		return c, nil
@@ -63,7 +65,7 @@ func (l *link) list(session *mcp.ClientSession) (catalog, error) {
 	}
 	var all []*mcp.Tool
 	params := &mcp.ListToolsParams{}
-	for page := 0; ; page++ {
+	for {
 		answer, err := session.ListTools(ctx, params)
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -74,8 +76,13 @@ func (l *link) list(session *mcp.ClientSession) (catalog, error) {
 		if ttl := time.Duration(answer.TTLMs) * time.Millisecond; ttl > 0 {
 			c.age = max(minListAge, min(c.age, ttl))
 		}
-		all = append(all, answer.Tools...)
-		if len(all) > maxTools || page+1 >= maxPages && answer.NextCursor != "" {
+		for _, t := range answer.Tools {
+			// A page may come again, with the same tools.
+			if !slices.ContainsFunc(all, func(x *mcp.Tool) bool { return x.Name == t.Name && x.Description == t.Description }) {
+				all = append(all, t)
+			}
+		}
+		if len(all) > maxTools {
 			c.notes = append(c.notes, fmt.Sprintf("it lists more tools than the %d that are read", maxTools))
 			all = all[:min(len(all), maxTools)]
 			break
