@@ -76,6 +76,10 @@ func TestTheWorkOfAnExplanationIsLinear(t *testing.T) {
 		"containers":                {100, command(func(n int) string { return around("docker x $y ", "ls", "", n) })},
 		"parallel":                  {100, command(func(n int) string { return around("parallel -a ", "ls", "", n) })},
 		"scripts":                   {500, command(func(n int) string { return around("bash -c 'ls'; ", "ls", "", n) })},
+		"open brackets":             {20_000, command(func(n int) string { return "ls " + around("[", "", "", n) })},
+		"classes without an end":    {8000, command(func(n int) string { return "ls " + around("[.[:", "", "", n) })},
+		"classes of other kinds":    {5000, command(func(n int) string { return "ls " + around("[.[=[:", ":]", "", n) })},
+		"brackets between quotes":   {8000, command(func(n int) string { return "ls " + around("[''", "", "", n) })},
 		"xargs":                     {500, command(func(n int) string { return around("xargs -I{} {} ", "ls", "", n) })},
 		"words of strict rules": {2000, func(n int) (Rules, Request) {
 			return strict, Request{Tool: bash, Command: "ls " + around(`"$x" `, "b", "", n)}
@@ -174,5 +178,22 @@ func TestTheWorkOfAnExplanationEndsWithItsCaller(t *testing.T) {
 	p.explain(q, all)
 	if parsed := parseSteps * len(q.Command); m.asked > parsed+2<<16 || all.used < 10*m.asked {
 		t.Errorf("%d of %d steps after the caller left", m.asked, all.used)
+	}
+}
+
+// TestADecisionNamesFewRules has two long rules allow the commands of a script in turn.
+func TestADecisionNamesFewRules(t *testing.T) {
+	rules := make([]string, 100)
+	for i := range rules {
+		rules[i] = fmt.Sprintf("Bash(ls%d%s *)", i, strings.Repeat(" ", 4000))
+	}
+	p := profile(t, Rules{Allow: rules})
+	d := p.Decide(Request{Tool: bash, Command: strings.Repeat("ls1;ls2;", 3000)})
+	if d.Kind != Allow || len(d.Rule) > 10_000 || !strings.Contains(d.Rule, "ls1") || !strings.Contains(d.Rule, "ls2") {
+		t.Errorf("%v (%d bytes: %.100s)", d.Kind, len(d.Rule), d.Rule)
+	}
+	d = p.Decide(Request{Tool: bash, Command: numbered(100, "ls%d;")})
+	if d.Kind != Allow || len(d.Rule) > 50_000 || !strings.HasSuffix(d.Rule, "and others") {
+		t.Errorf("%v (%d bytes: %.100s)", d.Kind, len(d.Rule), d.Rule)
 	}
 }

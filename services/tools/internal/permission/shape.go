@@ -50,10 +50,11 @@ func (f *shape) option() (may, whole bool) {
 func shapeOf(parts []syntax.WordPart, text string) *shape {
 	f := &shape{}
 	solid := false // some part stays, whatever the shell finds
+	closes := lastClose(parts)
 	for i, part := range parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			if spansClass(parts[i:]) {
+			if i < closes && strings.Contains(p.Value, "[") {
 				return &shape{pieces: append(f.pieces, piece{kind: loose}), gone: true}
 			}
 			f.unquoted(p.Value, i == 0)
@@ -108,8 +109,9 @@ func (f *shape) quoted(p *syntax.DblQuoted, text string) bool {
 // unquoted adds a text in which patterns and tildes count.
 func (f *shape) unquoted(s string, begins bool) {
 	from := 0
+	t := unquoted{text: s, begins: begins}
 	for i := 0; i < len(s); {
-		n := special(s, i, begins)
+		n := t.special(i)
 		switch {
 		case n == 0 && s[i] == '\\':
 			i += 2
@@ -130,16 +132,26 @@ func (f *shape) unquoted(s string, begins bool) {
 	}
 }
 
-// special returns the length of the pattern or the tilde at an index of an unquoted text; 0 if the character stands for
-// itself.
-func special(s string, i int, begins bool) int {
+// unquoted is an unquoted part of a word.
+type unquoted struct {
+	text   string
+	begins bool    // it is the beginning of the word
+	ends   []int32 // see classEnds; nil until a bracket needs them
+}
+
+// special returns the length of the pattern or the tilde at an index; 0 if the character stands for itself.
+func (t *unquoted) special(i int) int {
+	s := t.text
 	switch s[i] {
 	case '*', '?':
 		return 1
 	case '[':
-		return classEnd(s[i:])
+		if t.ends == nil {
+			t.ends = classEnds(s)
+		}
+		return classLength(s, i, t.ends)
 	case '~':
-		if i == 0 && begins || i > 0 && (s[i-1] == '=' || s[i-1] == ':') {
+		if i == 0 && t.begins || i > 0 && (s[i-1] == '=' || s[i-1] == ':') {
 			if end := strings.IndexAny(s[i:], "/:"); end > 0 {
 				return end
 			}
@@ -151,43 +163,61 @@ func special(s string, i int, begins bool) int {
 
 // plainText reports whether an unquoted text has no pattern and no tilde to expand.
 func plainText(s string, begins bool) bool {
+	t := unquoted{text: s, begins: begins}
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' {
 			i++
-		} else if special(s, i, begins) > 0 {
+		} else if t.special(i) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// spansClass reports whether a bracket expression may begin in the first of some parts and end in another one.
-func spansClass(parts []syntax.WordPart) bool {
-	lit, ok := parts[0].(*syntax.Lit)
-	return ok && len(parts) > 1 && strings.Contains(lit.Value, "[") && slices.ContainsFunc(parts[1:], func(p syntax.WordPart) bool {
-		end, ok := p.(*syntax.Lit)
-		return ok && strings.Contains(end.Value, "]")
-	})
+// lastClose returns the index of the last unquoted part with a closing bracket; -1 if there is none. A bracket expression
+// may begin in a part before it.
+func lastClose(parts []syntax.WordPart) int {
+	for i, p := range slices.Backward(parts) {
+		if lit, ok := p.(*syntax.Lit); ok && strings.Contains(lit.Value, "]") {
+			return i
+		}
+	}
+	return -1
 }
 
-// classEnd returns the length of the bracket expression at the beginning of a text, or 0. Without a closing bracket the
+// classLength returns the length of the bracket expression at an index of a text, or 0. Without a closing bracket the
 // opening one is a character like others, as in the name of the program `[`.
-func classEnd(s string) int {
-	i := 1
+func classLength(s string, at int, ends []int32) int {
+	i := at + 1
 	if i < len(s) && (s[i] == '!' || s[i] == '^') {
 		i++
 	}
-	for begin := i; i < len(s); i++ {
-		switch {
-		case s[i] == ']' && i > begin:
-			return i + 1
-		case s[i] == '[' && i+1 < len(s) && strings.IndexByte(":.=", s[i+1]) >= 0: // as in [[:alpha:]]
-			if end := strings.Index(s[i+2:], s[i+1:i+2]+"]"); end >= 0 {
-				i += end + 3
+	if i < len(s) && s[i] == ']' { // the first one is a member
+		i++
+	}
+	return max(0, int(ends[i])-at)
+}
+
+// classEnds returns, for each index of a text and for its end, where a bracket expression ends whose members go on at
+// that index: behind its closing bracket, or 0. It reads the text once, from its end.
+func classEnds(s string) []int32 {
+	ends := make([]int32, len(s)+1)
+	var closes [3]int // the next `:]`, `.]` and `=]`; 0 if there is none
+	for i := len(s) - 1; i >= 0; i-- {
+		next := i + 1
+		if s[i] == '[' && next < len(s) { // as in [[:alpha:]]
+			if kind := strings.IndexByte(":.=", s[next]); kind >= 0 && closes[kind] > next {
+				next = closes[kind] + 2
 			}
 		}
+		if ends[i] = ends[next]; s[i] == ']' {
+			ends[i] = int32(i + 1) //nolint:gosec // a script has at most 64 KiB
+		}
+		if kind := strings.IndexByte(":.=", s[i]); kind >= 0 && i+1 < len(s) && s[i+1] == ']' {
+			closes[kind] = i
+		}
 	}
-	return 0
+	return ends
 }
 
 // expanded returns the words that a word becomes. Braces are expanded; of sequences, and of more than maxAlternatives

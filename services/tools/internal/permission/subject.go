@@ -136,12 +136,18 @@ func (s *subject) allowed(rules []rule) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		if len(used) == 0 || used[len(used)-1] != text {
+		if len(used) < maxUsed && !slices.Contains(used, text) {
 			used = append(used, text)
 		}
 	}
+	if len(used) == maxUsed {
+		used[maxUsed-1] = "and others"
+	}
 	return strings.Join(used, ", "), true
 }
+
+// maxUsed bounds the rules that a decision names: each command of a script may be allowed by another one.
+const maxUsed = 10
 
 // allowedWhole reports whether rules allow the request as a whole: every call of the
 // tool, its path, or just this command, whatever is in it.

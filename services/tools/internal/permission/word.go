@@ -20,10 +20,11 @@ func literal(w *syntax.Word) (string, bool) {
 		return "", false
 	}
 	var b strings.Builder
+	closes := lastClose(w.Parts)
 	for i, part := range w.Parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			if !plainText(p.Value, i == 0) || spansClass(w.Parts[i:]) {
+			if !plainText(p.Value, i == 0) || i < closes && strings.Contains(p.Value, "[") {
 				return "", false
 			}
 			b.WriteString(unescape(p.Value, ""))
