@@ -379,7 +379,7 @@ func TestTheCorpusIsWhatAnExportIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := transcript.Check(bytes.NewReader(file), int64(len(file))); err != nil {
+	if _, err := transcript.Check(t.Context(), bytes.NewReader(file), int64(len(file))); err != nil {
 		t.Error(err)
 	}
 }

@@ -148,7 +148,7 @@ func (s *imports) makeImported(ctx context.Context, open *sessionv1.ImportOpen, 
 		return err
 	}
 	defer unpacked.close()
-	file, err := checkTranscript(unpacked.transcript)
+	file, err := checkTranscript(ctx, unpacked.transcript)
 	if err != nil {
 		return err
 	}
@@ -168,13 +168,13 @@ func (s *imports) makeImported(ctx context.Context, open *sessionv1.ImportOpen, 
 	return importError(err)
 }
 
-// checkTranscript reads the whole transcript.
-func checkTranscript(file *os.File) (*transcript.File, error) {
+// checkTranscript reads the whole transcript, as long as the caller waits.
+func checkTranscript(ctx context.Context, file *os.File) (*transcript.File, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, fmt.Errorf("read a temporary file: %w", err)
 	}
-	f, err := transcript.Check(file, size)
+	f, err := transcript.Check(ctx, file, size)
 	return f, importError(err)
 }
 

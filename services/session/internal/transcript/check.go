@@ -2,6 +2,8 @@ package transcript
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -21,9 +23,9 @@ type File struct {
 	depth   map[string]int64
 }
 
-// Check validates a transcript of size bytes. Its error is an *Error if the
-// file is invalid; other errors are those of reading.
-func Check(from io.ReaderAt, size int64) (*File, error) {
+// Check validates a transcript of size bytes. Its work ends with the context. Its error is an *Error if the
+// file is invalid; other errors are those of reading and of the context.
+func Check(ctx context.Context, from io.ReaderAt, size int64) (*File, error) {
 	last, length, err := readEnd(from, size)
 	if err != nil {
 		return nil, err
@@ -38,8 +40,8 @@ func Check(from io.ReaderAt, size int64) (*File, error) {
 	}
 	c := newChecker()
 	for n, raw := range f.lines() {
-		if raw.err != nil {
-			return nil, raw.err
+		if err := cmp.Or(raw.err, ctx.Err()); err != nil {
+			return nil, err
 		}
 		if err := c.line(n, raw.data); err != nil {
 			return nil, err

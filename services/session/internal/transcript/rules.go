@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"slices"
 	"strings"
 
 	"buf.build/go/protovalidate"
@@ -36,6 +35,9 @@ type node struct {
 	depth         int64 // 0: not known yet
 	summary       bool
 	uses, results []string // call ids
+	// open are the calls that the next message answers: those of the message or, behind summaries, of the one before them.
+	// They are known with the depth.
+	open []string
 }
 
 type pending struct {
@@ -172,8 +174,9 @@ func (c *checker) checkMessage(n int, m *sessionv1.Message) error {
 			return wrong(n, "%q is not the name of a message of %s", excerpt(m.Parent), c.session.Name)
 		}
 	}
+	seen := map[string]bool{}
 	for i, b := range m.Blocks {
-		if err := node.block(m.Role, b); err != "" {
+		if err := node.block(m.Role, b, seen); err != "" {
 			return wrong(n, "block %d of the message %s", i, err)
 		}
 	}
@@ -181,8 +184,8 @@ func (c *checker) checkMessage(n int, m *sessionv1.Message) error {
 	return nil
 }
 
-// block records the calls of a block, and returns its fault.
-func (d *node) block(role sessionv1.Role, b *sessionv1.Block) string {
+// block records the calls of a block, and returns its fault. It notes the ids of the message's calls in seen.
+func (d *node) block(role sessionv1.Role, b *sessionv1.Block, seen map[string]bool) string {
 	const longest = 256 // of call ids and names of tools
 	switch k := b.Kind.(type) {
 	case *sessionv1.Block_Content:
@@ -192,15 +195,17 @@ func (d *node) block(role sessionv1.Role, b *sessionv1.Block) string {
 	case *sessionv1.Block_Thinking:
 	case *sessionv1.Block_ToolUse:
 		id := k.ToolUse.GetCallId()
-		if role != sessionv1.Role_ROLE_ASSISTANT || id == "" || max(len(id), len(k.ToolUse.Tool)) > longest || slices.Contains(d.uses, id) {
+		if role != sessionv1.Role_ROLE_ASSISTANT || id == "" || max(len(id), len(k.ToolUse.Tool)) > longest || seen[id] {
 			return "is not a call that a model can make"
 		}
+		seen[id] = true
 		d.uses = append(d.uses, id)
 	case *sessionv1.Block_ToolResult:
 		id := k.ToolResult.GetCallId()
-		if role != sessionv1.Role_ROLE_USER || id == "" || len(id) > longest || slices.Contains(d.results, id) {
+		if role != sessionv1.Role_ROLE_USER || id == "" || len(id) > longest || seen[id] {
 			return "is not the result of a call"
 		}
+		seen[id] = true
 		for _, content := range k.ToolResult.Content {
 			if content.GetKind() == nil {
 				return "is a result with empty content"

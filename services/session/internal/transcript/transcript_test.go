@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -30,7 +31,9 @@ func sealed(body string) []byte {
 		body, count("turn"), count("message"), count("event"), hex.EncodeToString(sum[:]))
 }
 
-func check(file []byte) (*File, error) { return Check(bytes.NewReader(file), int64(len(file))) }
+func check(file []byte) (*File, error) {
+	return Check(context.Background(), bytes.NewReader(file), int64(len(file)))
+}
 
 // small is the smallest session in which a call was made, line by line.
 var small = []string{

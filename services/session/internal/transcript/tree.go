@@ -44,20 +44,15 @@ func (c *checker) tree() error {
 	return nil
 }
 
-// openCalls returns the calls of a message or, behind summaries, of the one before
-// them. It ends because climb has checked the path before.
+// openCalls returns the open calls of a message whose path climb has checked.
 func (c *checker) openCalls(id string) []string {
-	n := c.nodes[id]
-	for n != nil && n.summary {
-		n = c.nodes[n.parent]
+	if n := c.nodes[id]; n != nil {
+		return n.open
 	}
-	if n == nil {
-		return nil
-	}
-	return n.uses
+	return nil
 }
 
-// climb sets the depth of a message, and of its ancestors.
+// climb sets the depth and the open calls of a message, and of its ancestors.
 func (c *checker) climb(id string) error {
 	var path []*node
 	seen := map[string]struct{}{}
@@ -77,12 +72,18 @@ func (c *checker) climb(id string) error {
 	}
 	for _, n := range slices.Backward(path) {
 		depth++
-		n.depth = depth
+		n.depth, n.open = depth, n.uses
+		if n.summary {
+			n.open = c.openCalls(n.parent)
+		}
 	}
 	return nil
 }
 
 func same(a, b []string) bool {
+	if len(a) != len(b) {
+		return false // without a look at the calls, which many summaries may share
+	}
 	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
 	return slices.Equal(a, b)
 }
