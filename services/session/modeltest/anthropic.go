@@ -198,6 +198,7 @@ type tool struct {
 // schema is the checked part of a JSON Schema.
 type schema struct {
 	Type any `json:"type"`
+	Open any `json:"additionalProperties"`
 }
 
 func checkTools(req *Request, tools []tool) error {

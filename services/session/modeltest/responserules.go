@@ -93,7 +93,7 @@ func readResponses(body []byte) (req Request, a asked, bad *refusal) {
 		if t.Type != "function" || !toolName.MatchString(t.Name) || seen[t.Name] || t.Parameters.Type != "object" {
 			return req, a, refuse("Invalid tools[%d]: not a function with a unique name and an object as parameters", i)
 		}
-		if t.Strict == nil || *t.Strict {
+		if (t.Strict == nil || *t.Strict) && t.Parameters.Open != false {
 			return req, a, refuse("Invalid schema for function '%s': In context=(), 'additionalProperties' is required to be supplied and to be false.", t.Name)
 		}
 		seen[t.Name] = true

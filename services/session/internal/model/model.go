@@ -54,15 +54,26 @@ type Request struct {
 type Tool struct {
 	Name, Description string
 	InputSchema       json.RawMessage
+	// Strict asks the provider to hold the arguments of each call to the schema.
+	Strict bool
 }
 
-// AppendSchema writes the input schema; any object is the schema of a tool without one.
-func (t Tool) AppendSchema(buf []byte) ([]byte, error) {
-	if len(t.InputSchema) == 0 {
-		return append(buf, `{"type":"object"}`...), nil
+// Schema returns the input schema. A tool without one takes any object; a strict tool takes an empty one, because
+// providers refuse an open schema there.
+func (t Tool) Schema() json.RawMessage {
+	switch {
+	case len(t.InputSchema) > 0:
+		return t.InputSchema
+	case t.Strict:
+		return json.RawMessage(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`)
 	}
+	return json.RawMessage(`{"type":"object"}`)
+}
+
+// AppendSchema writes the input schema.
+func (t Tool) AppendSchema(buf []byte) ([]byte, error) {
 	b := bytes.NewBuffer(buf)
-	if err := json.Compact(b, t.InputSchema); err != nil {
+	if err := json.Compact(b, t.Schema()); err != nil {
 		return nil, fmt.Errorf("the input schema of the tool %s is not JSON: %w", t.Name, err)
 	}
 	return b.Bytes(), nil
@@ -171,10 +182,20 @@ func (e *Error) Retryable() bool { return e.Kind == Unavailable }
 type Wishes struct {
 	ToolChoice    ToolChoice
 	StopSequences []string
-	// Schema is the JSON Schema of an answer that is JSON; empty: it is text.
-	Schema json.RawMessage
+	// Format is the form of an answer that is JSON; without a schema the answer is text.
+	Format Format
 	// Effort is how much a reasoning model thinks, in OpenAI's words; empty: as configured.
 	Effort string
+}
+
+// Format is the form of an answer that is JSON.
+type Format struct {
+	// Name and Description tell the model what the answer is; both may be empty.
+	Name        string
+	Description string
+	Schema      json.RawMessage
+	// Strict asks the provider to hold the answer to the schema.
+	Strict bool
 }
 
 // ToolChoice says which tools the model calls.

@@ -104,7 +104,7 @@ func TestAChainIsAsGoodAsTheProviderItself(t *testing.T) {
 			half := 0.5
 			r.Temperature, r.TopP = &half, &half
 			r.Wishes = model.Wishes{
-				Schema:     []byte(`{"type":"object"}`),
+				Format:     model.Format{Schema: []byte(`{"type":"object"}`)},
 				ToolChoice: model.ToolChoice{Mode: model.ToolNamed, Name: "look", Single: true},
 			}
 			if c.api != "responses" && !strings.HasPrefix(c.target, "resp:") {

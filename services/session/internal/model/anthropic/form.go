@@ -40,6 +40,7 @@ type tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"input_schema"`
+	Strict      bool            `json:"strict,omitempty"`
 	Cache       *cache          `json:"cache_control,omitempty"`
 }
 

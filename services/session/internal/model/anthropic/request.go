@@ -81,11 +81,7 @@ func midTurnWithoutThinking(c *wire.Conversation) bool {
 func tools(offered []model.Tool) []tool {
 	var out []tool
 	for _, t := range offered {
-		schema := t.InputSchema
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object"}`)
-		}
-		out = append(out, tool{Name: t.Name, Description: t.Description, Schema: schema})
+		out = append(out, tool{Name: t.Name, Description: t.Description, Schema: t.Schema(), Strict: t.Strict})
 	}
 	if len(out) > 0 {
 		out[len(out)-1].Cache = ephemeral

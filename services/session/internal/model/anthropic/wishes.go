@@ -40,13 +40,35 @@ func wishesOf(r model.Request, adaptive bool) wishes {
 	if adaptive {
 		o.Effort = efforts[w.Effort]
 	}
-	if len(w.Schema) > 0 {
-		o.Format = &format{"json_schema", w.Schema}
+	if len(w.Format.Schema) > 0 {
+		o.Format = &format{"json_schema", described(w.Format)}
 	}
 	if o != (outputConfig{}) {
 		out.Output = &o
 	}
 	return out
+}
+
+// described returns the schema of an answer with its description: this API has no other place for that. A schema with
+// a description of its own keeps it.
+func described(f model.Format) json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	if f.Description == "" || json.Unmarshal(f.Schema, &fields) != nil || fields == nil {
+		return f.Schema
+	}
+	if _, own := fields["description"]; own {
+		return f.Schema
+	}
+	text, err := json.Marshal(f.Description)
+	if err != nil { // a text cannot fail
+		return f.Schema
+	}
+	fields["description"] = text
+	whole, err := json.Marshal(fields)
+	if err != nil {
+		return f.Schema
+	}
+	return whole
 }
 
 func choice(r model.Request) *toolChoice {

@@ -92,6 +92,9 @@ func appendTools(buf []byte, tools []model.Tool) (_ []byte, err error) {
 		if buf, err = t.AppendSchema(append(buf, `,"parameters":`...)); err != nil {
 			return nil, err
 		}
+		if t.Strict {
+			buf = append(buf, `,"strict":true`...)
+		}
 		buf = append(buf, "}}"...)
 	}
 	return append(buf, ']'), nil

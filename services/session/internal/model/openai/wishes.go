@@ -2,6 +2,7 @@ package openai
 
 import (
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/openai/client"
 )
 
 // maxEffort is the word for the most thinking in Anthropic's API, which this one does not have.
@@ -14,8 +15,8 @@ func (m *chat) extra(r model.Request) map[string]any {
 	if len(w.StopSequences) > 0 {
 		f["stop"] = w.StopSequences
 	}
-	if len(w.Schema) > 0 {
-		f["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "answer", "schema": w.Schema}}
+	if len(w.Format.Schema) > 0 {
+		f["response_format"] = map[string]any{"type": "json_schema", "json_schema": client.Format(w.Format)}
 	}
 	if w.Effort != "" && m.cfg.ReasoningEffort == "" {
 		f["reasoning_effort"] = w.Effort

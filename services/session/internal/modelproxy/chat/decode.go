@@ -105,6 +105,7 @@ type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Strict      bool            `json:"strict,omitempty"`
 	Arguments   string          `json:"arguments"`
 }
 
@@ -114,10 +115,8 @@ type tool struct {
 }
 
 type responseFormat struct {
-	Type       string `json:"type"`
-	JSONSchema struct {
-		Schema json.RawMessage `json:"schema"`
-	} `json:"json_schema"`
+	Type       string        `json:"type"`
+	JSONSchema dialog.Format `json:"json_schema"`
 }
 
 // Decode reads a request.
@@ -273,7 +272,7 @@ func (r *request) tools() (all []model.Tool, _ error) {
 		case t.Function.Name == "":
 			return nil, dialog.Refuse(field, "a tool has a name")
 		}
-		all = append(all, model.Tool{Name: t.Function.Name, Description: t.Function.Description, InputSchema: t.Function.Parameters})
+		all = append(all, model.Tool{Name: t.Function.Name, Description: t.Function.Description, InputSchema: t.Function.Parameters, Strict: t.Function.Strict})
 	}
 	return all, nil
 }
@@ -286,7 +285,7 @@ func (r *request) wishes() (model.Wishes, error) {
 		case f.Type == "json_object":
 			return w, dialog.Unable("response_format", "JSON without a schema (use json_schema)")
 		case f.Type == "json_schema" && len(f.JSONSchema.Schema) > 0:
-			w.Schema = f.JSONSchema.Schema
+			w.Format = model.Format(f.JSONSchema)
 		default:
 			return w, dialog.Refuse("response_format", "it is text, or json_schema with a schema")
 		}

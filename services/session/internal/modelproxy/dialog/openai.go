@@ -15,6 +15,14 @@ func Effort(effort string) Thinking {
 	return Thinking{On: ok, Tokens: n}
 }
 
+// Format is the form of an answer that is JSON, in both of OpenAI's APIs.
+type Format struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+	Strict      bool            `json:"strict"`
+}
+
 // ReadToolChoice reads the tool choice of both of OpenAI's APIs.
 func ReadToolChoice(raw json.RawMessage) (model.ToolChoice, error) {
 	var word string

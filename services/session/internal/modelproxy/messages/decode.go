@@ -81,6 +81,7 @@ type tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
+	Strict      bool            `json:"strict"`
 	Deferred    bool            `json:"defer_loading"`
 }
 
@@ -281,7 +282,7 @@ func (r *request) tools() (all []model.Tool, _ error) {
 		case t.Name == "":
 			return nil, dialog.Refuse(field, "a tool has a name")
 		}
-		all = append(all, model.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema})
+		all = append(all, model.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Strict: t.Strict})
 	}
 	return all, nil
 }
@@ -298,7 +299,7 @@ func (r *request) wishes() (model.Wishes, error) {
 		if f.Type != "json_schema" || len(f.Schema) == 0 {
 			return w, dialog.Refuse("output_config.format", "it has the type json_schema, and a schema")
 		}
-		w.Schema = f.Schema
+		w.Format.Schema = f.Schema
 	}
 	if t := r.ToolChoice; t != nil {
 		modes := map[string]model.ToolMode{"auto": model.ToolAuto, "any": model.ToolAny, "tool": model.ToolNamed, "none": model.ToolNone}

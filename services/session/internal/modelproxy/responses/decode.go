@@ -48,8 +48,8 @@ type text struct {
 }
 
 type format struct {
-	Type   string          `json:"type"`
-	Schema json.RawMessage `json:"schema"`
+	Type string `json:"type"`
+	dialog.Format
 }
 
 type tool struct {
@@ -57,6 +57,7 @@ type tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
+	Strict      bool            `json:"strict"`
 }
 
 // items is a text or items.
@@ -260,7 +261,7 @@ func (r *request) tools() (all []model.Tool, _ error) {
 		case t.Name == "":
 			return nil, dialog.Refuse(field, "a tool has a name")
 		}
-		all = append(all, model.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Parameters})
+		all = append(all, model.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Parameters, Strict: t.Strict})
 	}
 	return all, nil
 }
@@ -273,7 +274,7 @@ func (r *request) wishes() (model.Wishes, error) {
 		case f.Type == "json_object":
 			return w, dialog.Unable("text.format", "JSON without a schema (use json_schema)")
 		case f.Type == "json_schema" && len(f.Schema) > 0:
-			w.Schema = f.Schema
+			w.Format = model.Format(f.Format)
 		default:
 			return w, dialog.Refuse("text.format", "it is text, or json_schema with a schema")
 		}

@@ -3,6 +3,7 @@ package responses
 import (
 	"encoding/json"
 	"path"
+	"strconv"
 	"strings"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -78,7 +79,8 @@ func (in *input) tools(tools []model.Tool) (err error) {
 	}
 	in.buf = append(in.buf, `,"tools":[`...)
 	for _, t := range tools { // strict is true unless it is sent: it refuses most schemas
-		in.buf = append(wire.Next(in.buf), `{"type":"function","strict":false`...)
+		in.buf = append(wire.Next(in.buf), `{"type":"function","strict":`...)
+		in.buf = strconv.AppendBool(in.buf, t.Strict)
 		in.field("name", t.Name)
 		if t.Description != "" {
 			in.field("description", t.Description)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/openai/client"
 )
 
 var errStop = errors.New("the Responses API has no stop sequences")
@@ -12,8 +13,10 @@ var errStop = errors.New("the Responses API has no stop sequences")
 func (m *Model) extra(r model.Request) map[string]any {
 	w := r.Wishes
 	f := map[string]any{"stream": true}
-	if len(w.Schema) > 0 {
-		f["text"] = map[string]any{"format": map[string]any{"type": "json_schema", "name": "answer", "schema": w.Schema}}
+	if len(w.Format.Schema) > 0 {
+		form := client.Format(w.Format)
+		form["type"] = "json_schema"
+		f["text"] = map[string]any{"format": form}
 	}
 	if len(r.Tools) == 0 {
 		return f
