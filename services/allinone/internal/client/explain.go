@@ -1,7 +1,6 @@
 package client
 
 import (
-	"fmt"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -34,7 +33,11 @@ func Explain(err error) string {
 	}
 	if bad, ok := apierr.Detail[*errdetails.BadRequest](err); ok {
 		for _, v := range bad.GetFieldViolations() {
-			lines = append(lines, fmt.Sprintf("  %s: %s", v.GetField(), v.GetDescription()))
+			line := "  " + v.GetField()
+			if why := strings.TrimSuffix(v.GetDescription(), "…"); !strings.Contains(apierr.Message(err), why) {
+				line += ": " + v.GetDescription()
+			}
+			lines = append(lines, line)
 		}
 	}
 	if bad, ok := apierr.Detail[*errdetails.PreconditionFailure](err); ok {
