@@ -167,15 +167,15 @@ func (c adminInitCommand) through(ctx context.Context, s stdio, e endpoint) erro
 		return fmt.Errorf("the server at %s has a key already.\nMake more with `fairlead keys create`, after `fairlead login`", address)
 	case apierr.Code(err) == codes.Unauthenticated:
 		return fmt.Errorf("the server at %s needs a credential, so no first key can be made through it.\n"+
-			"If you have a key, log in with `fairlead login --server %s`. If there is none yet, or no admin has one, make it in the server's database: "+
+			"If you have a key, log in with `fairlead login %s`. If there is none yet, or no admin has one, make it in the server's database: "+
 			"`fairlead admin init` or `fairlead admin key` with the server's --data or --config (with SQLite, stop the server first), "+
-			"or `session admin init` where the services run apart (docs/deploy.md)", address, address)
+			"or `session admin init` where the services run apart (docs/deploy.md)", address, e.flags())
 	case err != nil:
-		return client.Explained(e.explain(ctx, err))
+		return e.explain(ctx, client.Explained(err))
 	}
 	_, err = fmt.Fprintf(s.out, "The key of users/%s in the tenant %s, which is shown only now:\n\n  %s\n\n"+
-		"From now on every call to the server at %s needs a key. Give this one to the command line:\n\n  fairlead login --server %s\n",
-		cmp.Or(c.User, session.FirstAdmin), c.Tenant, secret, address, address)
+		"From now on every call to the server at %s needs a key. Give this one to the command line:\n\n  fairlead login %s\n",
+		cmp.Or(c.User, session.FirstAdmin), c.Tenant, secret, address, e.flags())
 	return err
 }
 

@@ -132,7 +132,7 @@ func TestAnOpenServerStaysOpenUntilItsFirstKeyIsMadeOnPurpose(t *testing.T) {
 		{"tenants", "create", "acme"}, {"keys", "create"}, {"keys", "create", "--role", "admin"}, {"keys", "create", "--scopes", "sessions.read"},
 		{"keys", "create", "--user", "default"}, {"keys", "create", "--expires-in", "1h"},
 	} {
-		if got := command(args...); got.code != 1 || !strings.Contains(got.err, "fairlead admin init") || secretIn.MatchString(got.out) {
+		if got := command(args...); got.code != 1 || !strings.Contains(got.err, "fairlead admin init --server "+address+"`") || secretIn.MatchString(got.out) {
 			t.Errorf("%v: %+v", args, got)
 		}
 		if got := command("sessions", "list"); got.code != 0 {

@@ -28,7 +28,7 @@ A key has a default. The file (` + "`--config FILE` or `FAIRLEAD_CONFIG`" + `, Y
 and flags override the environment. An unknown key, flag or variable with the prefix ` + "`FAIRLEAD_`" + ` is an error at the start, and so is a malformed value. The
 error lists all faults at once. Durations are written as ` + "`90s` or `1h30m`" + `. Only the file can set keys without a flag. ` + "`{data}`" + ` stands for the value of ` + "`data`" + `.
 
-Traces have no keys: the standard variables ` + "`OTEL_*`" + ` configure them. ` + "`FAIRLEAD_SERVER`" + ` names the server of all client commands, such as ` + "`fairlead run`" + `; ` + "`FAIRLEAD_CA`" + `, ` + "`FAIRLEAD_CERT`" + ` and ` + "`FAIRLEAD_CERT_KEY`" + ` are its files of TLS.
+Traces have no keys: the standard variables ` + "`OTEL_*`" + ` configure them. ` + "`FAIRLEAD_SERVER`" + ` names the server of all client commands, such as ` + "`fairlead run`" + `; ` + "`FAIRLEAD_API_KEY`" + ` is their key; ` + "`FAIRLEAD_CA`" + `, ` + "`FAIRLEAD_CERT`" + ` and ` + "`FAIRLEAD_CERT_KEY`" + ` are its files of TLS.
 
 ## Where to look
 

@@ -91,15 +91,20 @@ func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b
 	b := newBackend(conn)
 	b.address = t.Server
 	err = f(ctx, b)
-	return errors.Join(t.refused(e.explain(ctx, err)), conn.Close())
+	return errors.Join(e.refused(s, e.explain(ctx, err)), conn.Close())
 }
 
-// refused says what to do about a credential that is missing or not valid.
-func (t target) refused(err error) error {
-	if apierr.Code(err) != codes.Unauthenticated {
+// refused says what to do on a server without keys, and about a credential that is missing or not valid.
+func (e endpoint) refused(s stdio, err error) error {
+	switch {
+	case apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY):
+		return fmt.Errorf("%w\nFor this server: `fairlead admin init %s`, then `fairlead login %s`", err, e.flags(), e.flags())
+	case apierr.Code(err) != codes.Unauthenticated:
 		return err
+	case strings.TrimSpace(s.env(apiKeyVariable)) != "":
+		return fmt.Errorf("%w\nThe command sent the key in %s, which wins over `fairlead login`: change or unset the variable", err, apiKeyVariable)
 	}
-	return fmt.Errorf("%w\nLog in with `fairlead login --server %s`, or set %s", err, t.Server, apiKeyVariable)
+	return fmt.Errorf("%w\nLog in with `fairlead login %s`, or set %s", err, e.flags(), apiKeyVariable)
 }
 
 // speaksHTTP1 reports whether the listener answered a gRPC connection with HTTP/1.1.

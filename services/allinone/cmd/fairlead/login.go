@@ -59,6 +59,9 @@ func (c loginCommand) Run(ctx context.Context, s stdio) error {
 	if err := all.write(); err != nil {
 		return err
 	}
+	if key := strings.TrimSpace(s.env(apiKeyVariable)); key != "" && key != made.Key {
+		fmt.Fprintf(s.err, "WARNING: %s has another key, which wins over this login. Unset the variable to use the login.\n", apiKeyVariable)
+	}
 	_, err = fmt.Fprintf(s.out, "Logged in at %s%s. The credential is in %s.\n", c.Server, who, all.path)
 	return err
 }
@@ -105,12 +108,14 @@ func (loginCommand) check(ctx context.Context, e endpoint, made credential) (str
 		return "", err
 	}
 	me, err := sessionv1.NewIdentityServiceClient(conn).GetCurrentUser(ctx, &sessionv1.GetCurrentUserRequest{})
-	err = errors.Join(e.explain(ctx, err), conn.Close())
-	switch {
-	case apierr.Code(err) == codes.PermissionDenied:
+	if apierr.Code(err) == codes.PermissionDenied {
+		err = nil
+	}
+	if err := errors.Join(e.explain(ctx, client.Explained(err)), conn.Close()); err != nil {
+		return "", err
+	}
+	if me == nil {
 		return "", nil
-	case err != nil:
-		return "", client.Explained(err)
 	}
 	return " as " + me.GetUser() + " of " + me.GetTenant(), nil
 }

@@ -49,6 +49,16 @@ func (d *door) ListSessions(ctx context.Context, _ *sessionv1.ListSessionsReques
 	return &sessionv1.ListSessionsResponse{}, err
 }
 
+func (d *door) ListKeys(ctx context.Context, _ *sessionv1.ListKeysRequest) (*sessionv1.ListKeysResponse, error) {
+	_, err := d.caller(ctx)
+	return &sessionv1.ListKeysResponse{}, err
+}
+
+// CreateKey answers as an open server does.
+func (d *door) CreateKey(context.Context, *sessionv1.CreateKeyRequest) (*sessionv1.CreateKeyResponse, error) {
+	return nil, apierr.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY, "This server is open.")
+}
+
 // open serves the door until the test ends and returns its address.
 func (d *door) open(t *testing.T, o ...grpc.ServerOption) string {
 	t.Helper()
@@ -109,6 +119,13 @@ func TestACredentialIsKeptAndSent(t *testing.T) {
 	env[apiKeyVariable] = "fl_bob"
 	if got := command("", "whoami", "--json"); !strings.Contains(got.out, `"user":"users/bob"`) {
 		t.Errorf("the variable does not win: %+v", got)
+	}
+	env[apiKeyVariable] = "fl_old"
+	if got := command("", "whoami"); got.code != 1 || !strings.Contains(got.err, apiKeyVariable+", which wins") || strings.Contains(got.err, "fairlead login --server") {
+		t.Errorf("a refused key of the variable: %+v", got)
+	}
+	if got := command("fl_ann\n", "login", "--key"); got.code != 0 || !strings.Contains(got.err, "WARNING: "+apiKeyVariable) {
+		t.Errorf("a login that the variable hides: %+v", got)
 	}
 	delete(env, apiKeyVariable)
 	if err := os.Chmod(path, 0o640); err != nil {

@@ -30,8 +30,8 @@ type tlsFlags struct {
 	CertKey string `name:"cert-key" placeholder:"FILE" env:"FAIRLEAD_CERT_KEY" help:"Its private key, where --cert does not have it."`
 }
 
-// clientVariables are the variables of the client's commands, which are no keys of a server.
-var clientVariables = []string{"FAIRLEAD_SERVER", "FAIRLEAD_CA", "FAIRLEAD_CERT", "FAIRLEAD_CERT_KEY"}
+// clientVariables are the variables of the client's commands and of the client libraries. A server ignores them.
+var clientVariables = []string{"FAIRLEAD_SERVER", apiKeyVariable, "FAIRLEAD_CA", "FAIRLEAD_CERT", "FAIRLEAD_CERT_KEY", "FAIRLEAD_BASE_URL", "FAIRLEAD_TARGET"}
 
 // serverTLS is how the command line speaks TLS with one server, as it keeps it. The paths are absolute.
 type serverTLS struct {
@@ -86,6 +86,20 @@ func (f tlsFlags) endpoint(server string, known *serverTLS) (endpoint, error) {
 
 // key is the name of the server in the file of credentials.
 func (e endpoint) key() string { return e.address }
+
+// flags returns the flags by which another command reaches the server.
+func (e endpoint) flags() string {
+	text := "--server " + e.given
+	if e.tls == nil {
+		return text
+	}
+	for _, f := range []struct{ name, file string }{{"--ca", e.tls.CA}, {"--cert", e.tls.Cert}, {"--cert-key", e.tls.CertKey}} {
+		if f.file != "" {
+			text += " " + f.name + " " + f.file
+		}
+	}
+	return text
+}
 
 // options are those of a connection.
 func (e endpoint) options() ([]grpc.DialOption, error) {

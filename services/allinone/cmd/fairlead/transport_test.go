@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -19,7 +20,9 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/certificate"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
 // certificates writes an authority and certificates of it: ca.pem, server.pem and client.pem with server.key and
@@ -163,5 +166,43 @@ func TestALoginKeepsHowAServerIsReached(t *testing.T) {
 	command("", "is deleted", "logout", "--server", "https://"+server)
 	if _, errs, code := fairlead(t.Context(), "", env, "whoami", "--server", server); code != 1 || !strings.Contains(errs, "speaks TLS") {
 		t.Errorf("after the logout: %d %s", code, errs)
+	}
+}
+
+// A variable of a client does not keep a server from starting.
+func TestAServerIgnoresTheVariablesOfClients(t *testing.T) {
+	for _, name := range []string{"FAIRLEAD_SERVER", "FAIRLEAD_API_KEY", "FAIRLEAD_CA", "FAIRLEAD_CERT", "FAIRLEAD_CERT_KEY", "FAIRLEAD_BASE_URL", "FAIRLEAD_TARGET"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "x")
+			conf := host.Defaults(t.TempDir())
+			if err := config.Load(&conf, loadOptions(nil, io.Discard)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A command that another one advises to run reaches the same server.
+func TestAdviceNamesTheServerAndItsAuthority(t *testing.T) {
+	dir := certificates(t)
+	ca := filepath.Join(dir, "ca.pem")
+	d := &door{users: map[string]string{"fl_ann": "ann"}}
+	server := "https://" + secured(t, d, dir, "server", false)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a login without the authority":      {[]string{"login", "--key"}, "name its file with --ca"},
+		"a first key without the authority":  {[]string{"admin", "init"}, "name its file with --ca"},
+		"a first key of a closed server":     {[]string{"admin", "init", "--ca", ca}, "`fairlead login --server " + server + " --ca " + ca + "`"},
+		"a command without a credential":     {[]string{"whoami", "--ca", ca}, "`fairlead login --server " + server + " --ca " + ca + "`"},
+		"a command on a server without keys": {[]string{"keys", "create", "--ca", ca}, "`fairlead admin init --server " + server + " --ca " + ca + "`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := map[string]string{"XDG_CONFIG_HOME": t.TempDir()}
+			if _, errs, code := fairlead(t.Context(), "fl_ann\n", env, append(c.args, "--server", server)...); code != 1 || !strings.Contains(errs, c.want) {
+				t.Errorf("%d %s", code, errs)
+			}
+		})
 	}
 }
