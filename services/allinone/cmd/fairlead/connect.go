@@ -196,16 +196,6 @@ func sessionName(given string) string {
 	return "sessions/" + strings.TrimPrefix(given, "sessions/")
 }
 
-// newSession makes the session of the flags.
-func (b *backend) newSession(ctx context.Context, s stdio, n newSession) (string, error) {
-	r, err := n.request(s)
-	if err != nil {
-		return "", err
-	}
-	made, err := b.createSession(ctx, r)
-	return made.GetName(), err
-}
-
 // createSession makes a session; the request may be repeated.
 func (b *backend) createSession(ctx context.Context, req *sessionv1.CreateSessionRequest) (*sessionv1.Session, error) {
 	var resp *sessionv1.CreateSessionResponse

@@ -122,7 +122,7 @@ func (s *Toolset) listed(sc state.Scope) (tools []*toolsv1.Tool, _ error) {
 		if err := s.report(sc, servers); err != nil {
 			return nil, err
 		}
-		sc.Session.MCPInstructions = instructionsOf(servers)
+		sc.MCPInstructions = instructionsOf(servers)
 		patient := time.Since(begun) < requiredPatience
 		if err := missing(servers, patient); err != nil || !patient || !waits(servers) {
 			return tools, err
