@@ -6,7 +6,6 @@ package schema
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +29,8 @@ type Schema struct {
 
 	mu    sync.Mutex
 	steps int // of the current check
+
+	patterns int // the size of the compiled patterns
 }
 
 // noLoader refuses every reference out of a schema: a schema must not make a
@@ -39,22 +40,6 @@ type noLoader struct{}
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a reference to another document (%s) is not followed", url)
 }
-
-// pattern compiles a regular expression of a schema. JavaScript's expressions can
-// look ahead and Go's cannot: such a pattern is only for the model and is not
-// checked.
-func pattern(text string) (jsonschema.Regexp, error) {
-	if re, err := regexp.Compile(text); err == nil {
-		return re, nil
-	}
-	return unchecked(text), nil
-}
-
-// unchecked is a pattern that matches everything.
-type unchecked string
-
-func (unchecked) MatchString(string) bool { return true }
-func (u unchecked) String() string        { return string(u) }
 
 // Compile compiles the text of a JSON Schema, an object, 2020-12 unless it says
 // otherwise. The error completes the sentence "the schema is …".
@@ -71,7 +56,7 @@ func compile(doc map[string]any) (*Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
-	c.UseRegexpEngine(pattern)
+	c.UseRegexpEngine(s.pattern)
 	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: "fairlead:///steps", Compile: s.count})
 	c.AssertVocabs()
 	const url = "fairlead:///schema"

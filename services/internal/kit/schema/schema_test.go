@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -211,4 +212,48 @@ func FuzzParseArguments(f *testing.F) {
 			t.Errorf("%q: neither arguments nor an error", text)
 		}
 	})
+}
+
+// TestPatternsNeedMemoryForTheirBytes compiles schemas whose patterns are short and need much memory.
+func TestPatternsNeedMemoryForTheirBytes(t *testing.T) {
+	for what, pattern := range map[string]string{
+		"repetitions":         strings.Repeat("a{1000}", 500),
+		"nested repetitions":  strings.Repeat("((a{10}){10}){10}", 500),
+		"classes":             strings.Repeat(`\\pL`, 10_000),
+		"repeated classes":    strings.Repeat(`\\pL{1000}`, 100),
+		"empty repetitions":   strings.Repeat("(){1000}", 500),
+		"alternatives":        "(" + strings.Repeat("a{1000}|", 500) + ")",
+		"other repetitions":   strings.Repeat("a{0,1000}", 500),
+		"optional characters": strings.Repeat("(a?){1000}", 500),
+	} {
+		text := fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string","pattern":"%s"}},"patternProperties":{"%[1]s":{}}}`, pattern)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := Compile(text); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 20<<20 {
+			t.Errorf("%s: %d bytes make the process allocate %d", what, len(text), n)
+		}
+	}
+}
+
+func TestMatchesCountAsSteps(t *testing.T) {
+	const patterns = `{"type":"object","properties":{"a":{"pattern":"^(x?){1000}(x{1000})*$"},"b":{"pattern":"^[0-9a-f-]{36}$"},"c":{"pattern":"^x*$"}}}`
+	schema, err := Compile(patterns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`{"a":"` + strings.Repeat("x", 1<<20) + `"}`: "too many steps",
+		`{"a":"` + strings.Repeat("x", 1000) + `"}`:  "",
+		`{"b":"` + strings.Repeat("x", 36) + `"}`:    "does not match pattern",
+		`{"c":"` + strings.Repeat("x", 1<<20) + `"}`: "",
+		`{"c":"` + strings.Repeat("y", 1<<20) + `"}`: "c: 'yyy",
+	} {
+		if err := check(schema, text); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20s: %v, want %q", text, err, want)
+		}
+	}
 }
