@@ -155,6 +155,7 @@ func TestFaultyRulesAreExplained(t *testing.T) {
 		{"a path that is no pattern", Rule{Host: "a.com", Paths: []string{"/[x"}}, "not a pattern"},
 		{"a path of many stars", Rule{Host: "a.com", Paths: []string{"/" + strings.Repeat("*a", 20)}}, "stars"},
 		{"an unknown way with TLS", Rule{Host: "a.com", TLS: "terminate"}, "not one of pass"},
+		{"a path of many alternatives", Rule{Host: "a.com", Paths: []string{"/" + strings.Repeat("{"+strings.Repeat("a,", 50)+"a}", 4)}}, "more than 256 paths"},
 		{"raw bytes with paths", Rule{Host: "a.com", TLS: Raw, Ports: []int{22}, Paths: []string{"/"}}, "cannot see"},
 		{"raw bytes without ports", Rule{Host: "a.com", TLS: Raw}, "name its ports"},
 		{"a credential in clear text", Rule{Host: "a.com", Credential: "key"}, "set tls to"},

@@ -12,6 +12,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
 // How a rule treats TLS.
@@ -34,6 +36,7 @@ const (
 	maxValues = 64   // of one field of a rule
 	maxText   = 1024 // bytes of one value
 	maxStars  = 16   // of one path, because matching tries them all
+	maxGlobs  = 256  // for which the braces of one path stand, as above
 )
 
 // Rule allows some requests.
@@ -151,6 +154,8 @@ func checkPaths(all []string) error {
 			faults = append(faults, fmt.Errorf("paths: a pattern is longer than %d bytes, or has more than %d stars or 4 braces", maxText, maxStars))
 		case !doublestar.ValidatePattern(p):
 			faults = append(faults, fmt.Errorf("paths: %q is not a pattern", p))
+		case filename.Alternatives(p, maxGlobs) > maxGlobs:
+			faults = append(faults, fmt.Errorf("paths: the braces of %q stand for more than %d paths; list several paths", p[:min(len(p), 100)], maxGlobs))
 		}
 	}
 	return errors.Join(faults...)

@@ -180,36 +180,8 @@ func checkPattern(p string) error {
 	if !doublestar.ValidatePattern(p) {
 		return fmt.Errorf("%w: %s: `[`, `{` and `\\` must be closed or followed by something", ErrPattern, filename.Decode(p))
 	}
-	if strings.Count(p, "{") > 16 || alternatives(p) > maxAlternatives {
+	if strings.Count(p, "{") > 16 || filename.Alternatives(p, maxAlternatives) > maxAlternatives {
 		return fmt.Errorf("%w: %s has too many alternatives", ErrPattern, filename.Decode(p))
 	}
 	return nil
-}
-
-// alternatives returns the product of a valid pattern's alternatives, capped at maxAlternatives+1.
-func alternatives(p string) int {
-	type group struct{ done, now int } // of the earlier alternatives, and of the current one
-	open := []group{{now: 1}}
-	for i := 0; i < len(p); i++ {
-		last := &open[len(open)-1]
-		switch p[i] {
-		case '\\':
-			i++
-		case '[': // a class has no alternatives
-			for i++; i < len(p) && p[i] != ']'; i++ {
-				if p[i] == '\\' {
-					i++
-				}
-			}
-		case '{':
-			open = append(open, group{now: 1})
-		case ',':
-			*last = group{min(last.done+last.now, maxAlternatives+1), 1}
-		case '}':
-			open = open[:len(open)-1]
-			above := &open[len(open)-1]
-			above.now = min(above.now*(last.done+last.now), maxAlternatives+1)
-		}
-	}
-	return open[0].now
 }

@@ -52,7 +52,7 @@ func newPathPattern(spec string) (*pathPattern, error) {
 	if !doublestar.ValidatePattern(rel) {
 		return nil, errors.New("the path pattern is not valid")
 	}
-	many := globs(rel)
+	many := filename.Alternatives(rel, maxGlobs)
 	if many > maxGlobs {
 		return nil, fmt.Errorf("its braces stand for more than %d paths; write several rules", maxGlobs)
 	}
@@ -68,37 +68,6 @@ func newPathPattern(spec string) (*pathPattern, error) {
 		}
 	}
 	return p, nil
-}
-
-// globs returns for how many globs without braces a valid glob stands, up to maxGlobs+1.
-func globs(glob string) int {
-	type level struct{ sum, product int } // of the alternatives before, and of the parts of this one
-	all := []level{{product: 1}}
-	for i := 0; i < len(glob); i++ {
-		top := &all[len(all)-1]
-		switch glob[i] {
-		case '\\':
-			i++
-		case '[':
-			for i++; i < len(glob) && glob[i] != ']'; i++ {
-				if glob[i] == '\\' {
-					i++
-				}
-			}
-		case '{':
-			all = append(all, level{product: 1})
-		case ',':
-			if len(all) > 1 {
-				*top = level{min(top.sum+top.product, maxGlobs+1), 1}
-			}
-		case '}':
-			if len(all) > 1 {
-				all = all[:len(all)-1]
-				all[len(all)-1].product = min(all[len(all)-1].product*(top.sum+top.product), maxGlobs+1)
-			}
-		}
-	}
-	return all[0].product
 }
 
 // steps bounds the steps of a match.
