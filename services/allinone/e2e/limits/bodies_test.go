@@ -150,6 +150,32 @@ func TestABodyBeyondTheBoundOfItsPathIsAnswered(t *testing.T) {
 	}
 }
 
+// TestNoAnswerRepeatsALongID sends ids that each message of a streamed answer would repeat.
+func TestNoAnswerRepeatsALongID(t *testing.T) {
+	s := serve(t)
+	call := func(id, token string) string {
+		return strings.Replace(strings.Replace(message, `"id":1`, `"id":`+id, 1), `"_meta":{`, `"_meta":{"progressToken":`+token+`,`, 1) + `{"file_path":"a","content":"b"}}}`
+	}
+	send := func(id string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"SendStreamingMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"a"}]}}}`
+	}
+	long, most := `"`+strings.Repeat("a", 100_000)+`"`, `"`+strings.Repeat("a", 1000)+`"`
+	for what, c := range map[string]struct{ path, body, want string }{
+		"A2A":                      {"/a2a/coder", send(long), "at most 1024 bytes"},
+		"A2A, a long number":       {"/a2a/coder", send(strings.Repeat("1", 100_000)), "at most 1024 bytes"},
+		"MCP":                      {"/mcp", call(long, "1"), "at most 1024"},
+		"MCP, a long number":       {"/mcp", call(strings.Repeat("1", 100_000), "1"), "at most 1024"},
+		"MCP, in a batch":          {"/mcp", "[" + call(long, "1") + "]", "at most 1024"},
+		"MCP, a token of progress": {"/mcp", call("1", long), "at most 1024"},
+		"MCP, as long as may be":   {"/mcp", call(most, most), `"id":"aaa`},
+	} {
+		a := s.ask(t, request{"REST", c.path, http.MethodPost, []byte(c.body)})
+		if len(a.text) > maxAnswer || !strings.Contains(a.text, c.want) {
+			t.Errorf("%s: %d bytes: %.300s", what, len(a.text), a.text)
+		}
+	}
+}
+
 // TestMemoryOfAVeryLongList sends the list that took 3.8 GB once.
 func TestMemoryOfAVeryLongList(t *testing.T) {
 	prove.Only(t, "it needs some hundred MB")

@@ -184,8 +184,8 @@ func (c *call) serveRPC() {
 		refuseRPC(c.w, nil, code, err)
 		return
 	}
-	if id := strings.TrimSpace(string(in.ID)); in.JSONRPC != "2.0" || id == "" || strings.ContainsAny(id[:1], "{[tf") {
-		refuseRPC(c.w, nil, rpcInvalidRequest, bad("jsonrpc", `has to be "2.0", beside an id, which is a text or a number`))
+	if id := strings.TrimSpace(string(in.ID)); in.JSONRPC != "2.0" || id == "" || len(id) > wire.MostID || strings.ContainsAny(id[:1], "{[tf") {
+		refuseRPC(c.w, nil, rpcInvalidRequest, bad("jsonrpc", fmt.Sprintf(`has to be "2.0", beside an id, which is a text or a number of at most %d bytes`, wire.MostID)))
 		return
 	}
 	c.id, c.params = in.ID, in.Params

@@ -33,6 +33,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -190,19 +191,46 @@ func (s *Server) buffered(w http.ResponseWriter, r *http.Request) (*http.Request
 // mostBatch is how many messages one body may have. Each needs far more memory than its bytes.
 const mostBatch = 32
 
-// checkBatch judges the number of messages and of JSON values before the SDK reads them.
+// checkBatch judges the number of messages and of JSON values, and what answers repeat, before the SDK reads them.
 func checkBatch(data []byte) error {
 	if err := codec.CheckValues(data); err != nil {
 		return err
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
-		return nil
+		return checkRepeated(data)
 	}
 	var batch []json.RawMessage
-	if json.Unmarshal(data, &batch) == nil && len(batch) > mostBatch {
+	if json.Unmarshal(data, &batch) != nil {
+		return nil //nolint:nilerr // the SDK reports what is malformed
+	}
+	if len(batch) > mostBatch {
 		return problem.BodyMalformed("", fmt.Sprintf("it is a batch of %d messages; send at most %d", len(batch), mostBatch))
 	}
-	return nil // the SDK reports what is malformed
+	for _, message := range batch {
+		if err := checkRepeated(message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRepeated judges the parts of a message that each answer to it, and each report of its progress, repeats.
+func checkRepeated(message []byte) error {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Params struct {
+			Meta struct {
+				ProgressToken json.RawMessage `json:"progressToken"`
+			} `json:"_meta"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(message, &m) // the SDK reports what is malformed
+	for name, value := range map[string]json.RawMessage{"id": m.ID, "params._meta.progressToken": m.Params.Meta.ProgressToken} {
+		if len(value) > wire.MostID {
+			return problem.BodyMalformed(name, fmt.Sprintf("%s has %d bytes; send at most %d", name, len(value), wire.MostID))
+		}
+	}
+	return nil
 }
 
 type scopeValue struct{}

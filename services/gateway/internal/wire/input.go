@@ -70,6 +70,8 @@ const (
 	MostTools    = 64
 	MostEvents   = 100
 	MostMessages = 10_000
+	// MostID is the length of an id of JSON-RPC in bytes: each message of a streamed answer has it.
+	MostID = 1024
 )
 
 // TooMany returns the error for a list of a body with more items than it may have; nil if it has no more. Decoders judge
