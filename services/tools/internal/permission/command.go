@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -13,6 +14,7 @@ type command struct {
 	raw      string   // as it is written
 	words    string   // without quotes that have no effect
 	dynamic  bool     // the name of the program is computed
+	anyFirst bool     // the first word may be any
 	variants []string // further forms, for rules that restrict
 	doubts   [][]word // forms that only the shell or the program completes, for rules that restrict
 	first    string   // the first word as it is written
@@ -32,6 +34,7 @@ func (c *command) begin() {
 		}
 	}
 	for _, words := range c.doubts {
+		c.anyFirst = c.anyFirst || !words[0].known
 		if name := words[0].text; name != c.first && !slices.Contains(c.firsts, name) {
 			c.firsts = append(c.firsts, name)
 		}
@@ -40,16 +43,13 @@ func (c *command) begin() {
 
 // may reports whether a pattern may match a form of the command.
 func (c *command) may(p *pattern) bool {
-	return p.first == "" || p.first == c.first || len(c.firsts) > 0 && slices.Contains(c.firsts, p.first)
+	return p.first == "" || c.anyFirst || p.first == c.first || len(c.firsts) > 0 && slices.Contains(c.firsts, p.first)
 }
 
 // add adds a simple command.
 func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 	words := wordsOf(n, text)
 	c := command{raw: source(n, text), dynamic: !words[0].known}
-	if c.dynamic {
-		s.hide("the name of the program that it runs is computed")
-	}
 	c.words = c.raw
 	if !written(c.raw, words) {
 		c.words = joined(words)
@@ -59,13 +59,14 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 		// A variable set for one command may change which program runs.
 		c.words = c.raw
 	}
+	full := expand(n, words, text)
 	if why := meddles(words); why != "" {
 		s.complicate("%s", why)
 	}
-	if why := deceives(words); why != "" {
+	if why := deceives(words, full); why != "" {
 		s.hide("%s", why)
 	}
-	full := expand(n, words, text)
+	s.computes = s.computes || slices.Contains(evaluators, words[0].text)
 	forms, inner := s.unwrap(full, 0)
 	for _, w := range forms {
 		s.form(&c, joined(w), w)
@@ -82,6 +83,7 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 	}
 	c.begin()
 	s.commands = append(s.commands, c)
+	s.anyFirst = s.anyFirst || c.anyFirst
 	s.firsts.add(c.first)
 	for _, word := range c.firsts {
 		s.firsts.add(word)
@@ -105,6 +107,9 @@ func (s *script) form(c *command, line string, words []word) {
 		c.variants = append(c.variants, line)
 	}
 	if !words[0].known {
+		if _, ok := words[0].shape.base(); ok {
+			c.doubts = append(c.doubts, words)
+		}
 		return
 	}
 	all := [][]word{words}
@@ -114,6 +119,10 @@ func (s *script) form(c *command, line string, words []word) {
 		all = append(all, based)
 	}
 	for _, w := range all {
+		if sub, ok := strings.CutPrefix(w[0].text, "git-"); ok {
+			w = append([]word{{text: "git", known: true}, {text: sub, known: true}}, w[1:]...)
+			c.variants = append(c.variants, joined(w))
+		}
 		if short := subcommand(w); short != nil {
 			c.variants = append(c.variants, joined(short))
 		}
@@ -165,7 +174,9 @@ func (c *command) doubt() string {
 }
 
 // may reports whether a restricting rule may match a form of some command, by its first word.
-func (s *script) may(r *rule) bool { return r.command.first == "" || s.firsts.has(r.command.first) }
+func (s *script) may(r *rule) bool {
+	return r.command.first == "" || s.anyFirst || s.firsts.has(r.command.first)
+}
 
 // anyMatches reports whether a restricting rule matches any command for sure.
 func (s *script) anyMatches(r *rule) bool {

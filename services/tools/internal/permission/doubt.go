@@ -55,8 +55,8 @@ func (p *pattern) mayMatch(words []word, m *meter) bool {
 			}
 			if most == 2 {
 				merge(at[2], at[0])
-				if i+1 < len(words) && g.defines(words[i], words[i+1]) {
-					w.anything(at[2])
+				if i+1 < len(words) && (g.defines(words[i], words[i+1]) || !words[i+1].known && words[i+1].shape.several()) {
+					w.anything(at[2]) // behind the value, words of which nothing is known
 				}
 			}
 		}

@@ -23,6 +23,10 @@ var (
 		flags:  " --user --system -a --all -l --full -q --quiet --no-block --no-wall --no-pager --no-legend --no-reload --now --runtime -f --force --failed --no-ask-password --wait --dry-run --plain -r --recursive ",
 		values: " -H --host -M --machine -t --type -p --property -P --state --job-mode -s --signal --kill-who --kill-whom --root --image -n --lines -o --output ",
 	}
+	packages = &grammar{
+		flags:  " -g --global -s --silent -q --quiet -y --yes -v --version -h --help --offline --workspaces -ws --include-workspace-root --no-audit --no-fund --force -f ",
+		values: " --prefix -C --dir --cwd -w --workspace --filter -F --registry --loglevel --userconfig --cache ",
+	}
 	others = &grammar{}
 )
 
@@ -36,7 +40,7 @@ var grammars = map[string]*grammar{
 	"docker": containers, "podman": containers, "nerdctl": containers, "docker-compose": others, "ctr": others, "crictl": others, "buildah": others, "skopeo": others,
 	"kubectl": clusters, "oc": clusters, "helm": clusters, "flux": clusters, "argocd": others, "minikube": others, "kind": others,
 	"systemctl": services, "loginctl": services, "machinectl": services, "networkctl": services, "resolvectl": services,
-	"npm": others, "pnpm": others, "yarn": others, "bun": others, "pip": others, "pip3": others, "uv": others, "poetry": others, "cargo": others, "rustup": others, "go": others,
+	"npm": packages, "pnpm": packages, "yarn": packages, "bun": others, "pip": others, "pip3": others, "uv": others, "poetry": others, "cargo": others, "rustup": others, "go": others,
 	"bundle": others, "gem": others, "composer": others, "make": others, "gmake": others, "bazel": others,
 	"apt": others, "apt-get": others, "dnf": others, "yum": others, "zypper": others, "apk": others, "pacman": others, "brew": others, "snap": others, "flatpak": others,
 	"gh": others, "glab": others, "hg": others, "svn": others, "jj": others,

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,9 +26,12 @@ type script struct {
 	// complex says why rules for single commands cannot allow the script.
 	complex string
 	// opaque says why the programs of the script cannot be determined.
-	opaque string
-	meter  *meter
-	nested int // how deep the node that is visited lies in expansions
+	opaque   string
+	meter    *meter
+	anyFirst bool // the first word of some form may be any
+	indexed  bool // it has a text with an index that runs a command, if the shell evaluates the text
+	computes bool // the shell evaluates texts
+	nested   int  // how deep the node that is visited lies in expansions
 	// within says that the script is what a command may have run by another program, and spoken are the scripts that
 	// were looked into for that command.
 	within bool
@@ -127,6 +131,7 @@ func (s *script) parse(text string, depth int) {
 		s.hide("it nests more than %d brackets", maxBrackets)
 		return
 	}
+	defer s.evaluate()
 	parser := parsers.Get().(*syntax.Parser)
 	file, err := parser.Parse(strings.NewReader(text), "")
 	parsers.Put(parser)
@@ -199,11 +204,45 @@ func (s *script) distrust(n syntax.Node, text string) {
 		if n.Hdoc != nil && strings.Contains(source(n.Hdoc, text), "\\\n") && !quoted(n.Word) {
 			s.hide("it has an unquoted here-document with a backslash at the end of a line")
 		}
+	case *syntax.SglQuoted:
+		s.indexed = s.indexed || indexed.MatchString(n.Value)
+	case *syntax.Lit:
+		s.indexed = s.indexed || strings.Contains(n.Value, `\`) && indexed.MatchString(unescape(n.Value, ""))
+	case *syntax.Assign:
+		if n.Name != nil && slices.Contains(prompts, n.Name.Value) {
+			s.hide("it sets %s, from which a shell runs commands", n.Name.Value)
+		}
+		if n.Index != nil {
+			s.computes = true
+			if text := source(n.Index, text); has(text, `'\`) && (strings.Contains(text, "$(") || strings.Contains(text, "`")) {
+				s.hide("it has a quoted command in an index, which the shell may evaluate")
+			}
+		}
+	case *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestClause, *syntax.DeclClause:
+		s.computes = true
 	case *syntax.ParamExp, *syntax.ArithmExp:
+		s.computes = true
+		if exp, ok := n.(*syntax.ParamExp); ok && exp.Exp != nil && exp.Exp.Op == syntax.OtherParamOps {
+			s.hide("it has an expansion that may run commands")
+		}
 		// Within double quotes, single quotes in an expansion do not quote.
 		if strings.Contains(source(n, text), "'") {
 			s.hide("it has single quotes in an expansion")
 		}
+	}
+}
+
+// indexed matches a text with a command in an index: wherever the shell computes a number or takes the name of a variable,
+// it runs that command.
+var indexed = regexp.MustCompile("[A-Za-z0-9_]\\[[^]]*(\\$\\(|`)")
+
+// prompts are variables from which a shell runs commands.
+var prompts = []string{"BASH_ENV", "PROMPT_COMMAND", "PS4"}
+
+// evaluate judges texts that the shell may evaluate.
+func (s *script) evaluate() {
+	if s.indexed && s.computes {
+		s.hide("it has a text with an index, which the shell may evaluate")
 	}
 }
 

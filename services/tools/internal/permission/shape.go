@@ -46,6 +46,21 @@ func (f *shape) option() (may, whole bool) {
 	return strings.HasPrefix(first.text, "-"), strings.Contains(first.text, "=")
 }
 
+// several reports whether the shell may make several words of the word, or none.
+func (f *shape) several() bool {
+	return f.gone || f.again || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.kind == loose })
+}
+
+// base returns the last name of a path, if it is literal and the word surely is one word.
+func (f *shape) base() (string, bool) {
+	if f == nil || f.several() || len(f.pieces) == 0 {
+		return "", false
+	}
+	last := f.pieces[len(f.pieces)-1]
+	slash := strings.LastIndexByte(last.text, '/')
+	return last.text[slash+1:], last.kind == fixed && slash >= 0 && slash < len(last.text)-1
+}
+
 // shapeOf returns the shape of a word that has no braces to expand.
 func shapeOf(parts []syntax.WordPart, text string) *shape {
 	f := &shape{}
@@ -83,7 +98,11 @@ func shapeOf(parts []syntax.WordPart, text string) *shape {
 	return f
 }
 
-func (f *shape) add(kind pieceKind, text string) { f.pieces = append(f.pieces, piece{kind, text}) }
+func (f *shape) add(kind pieceKind, text string) {
+	if kind != fixed || text != "" {
+		f.pieces = append(f.pieces, piece{kind, text})
+	}
+}
 
 // quoted adds a part in double quotes. It reports whether the part is a word for sure: "$@" and its kind become several
 // words, or none.

@@ -47,3 +47,71 @@ func TestCommandsThatOnlyLookLikeThatStayAllowed(t *testing.T) {
 		}
 	}
 }
+
+// TestNoOptionHidesTheCommandOfAnotherProgram has ways of shells, built-in commands and wrappers to run a denied command.
+func TestNoOptionHidesTheCommandOfAnotherProgram(t *testing.T) {
+	deny := profile(t, Rules{Allow: []string{"Bash"}, Deny: []string{"Bash(git push *)"}})
+	for _, text := range []string{
+		// Options between -c and the script, and files that are the standard input.
+		"bash -c -e 'git push x'", "bash -c -- 'git push x'", "bash -co pipefail 'git push x'", "bash -oc pipefail 'git push x'", "bash -c +x 'git push x'", "rbash -c 'git push x'", "busybox ash -c 'git push x'",
+		"bash /dev/fd/0 <<< 'git push x'", "bash /proc/self/fd/0 <<< 'git push x'", "bash --rcfile x <<< 'git push x'", "bash +o posix <<< 'git push x'",
+		". /dev/stdin <<< 'git push x'", "echo x | source /dev/stdin", ". /dev/fd/3 3<<< 'git push x'", "source -- /dev/stdin <<< 'git push x'", "source $X", ". \"$X/0\" <<< 'git push x'", "source \"/dev/$X\"",
+		"eval -- 'git push x'", "builtin eval -- git push x", "command eval -- 'git push x'", "trap -- 'git push x' EXIT", "time -- git push x",
+		"mapfile -tC 'git push' -c1 A", "readarray -c1 -tC'git push' A", "compgen -C 'git push'", "compgen -W '$(git push x)'", "jobs -x git push x", "compgen $X",
+		// Options of wrappers and their values.
+		"env -u X -S 'git push x'", "env --chdir . --split-string='git push x'", "env /=1 git push x", "env -C . git push x", "env - A=1 git push x", "env -a x git push x",
+		"timeout .5 git push x", "timeout +5 git push x", "timeout 1e1 git push x", "timeout inf git push", "timeout -s KILL .5 git push", "timeout -k .5 .5 git push", "timeout \"$T\" git push", "timeout $T git push x",
+		"taskset 0x1 git push x", "taskset -c 0,1 git push x", "chrt -o 0 git push", "chrt --other git push", "setarch -R git push x", "setarch x86_64 -R git push x", "chroot --userspec root / git push", "choom -n 0 -- git push x", "ssh-agent git push", "perf stat -e x git push",
+		"flock /l -c 'git push x'", "flock -w .5 /l git push x", "flock -n /l --command 'git push x'", "script -qc'git push x' /dev/null", "script --command='git push x'", "su -c'git push x'", "su x --command='git push x'", "runuser x -c'git push x'",
+		"su -c \"$X\"", "script -qc \"$X\" f", "sg x \"$X\"", "flock /l -c \"$X\"", "runuser x -c \"$X\"", "watch \"$X\"", "su -c$X",
+		"xargs -tI {} git push {}", "xargs -rn 1 git push", "xargs --max-args 1 git push", "xargs git -C", "git -C $X status", "git -C * status",
+		"find . $X git push x \\;", "find . -$X git push x \\;", "find push -exec git {} x \\;", "find $X -exec git {} x \\;",
+		"/usr/lib/git-core/git-push x", "git-push x", "\"$X/git\" push x", "\"$X/env\" git push x", "timeout 5 \"$X/git\" push", "~/bin/git push x", "$X/git push x", "\"$X\"/* push", "\"$X/\" push", "\"$X/g$Y\" push",
+		// Texts that the shell evaluates.
+		"let 'a[$(git push x)]=1'", "let \"a[\\$(git push x)]=1\"", "[[ 'a[$(git push x)]' -eq 1 ]]", "test -v 'a[`git push x`]'", "[ $X 'a[$(git push x)]' ]", "read 'a[$(git push x)]' <<< x", "declare 'a[$(git push x)]=1'", "declare -i x; x='a[$(git push x)]'",
+		"x='a[$(git push x)]'; echo $((x))", "x='a[$(git push x)]'; ((x))", "x='a[$(git push x)]'; echo ${b[x]}", "x='a[$(git push x)]'; b[x]=1", "a['$(git push x)']=1", "x='$(git push x)'; echo ${x@P}", "PS4='$(git push x)'; set -x; :", "BASH_ENV=x bash -c :", "PROMPT_COMMAND='git push' bash -i",
+	} {
+		if d := deny.Decide(Request{Tool: bash, Command: text}); d.Kind != Deny {
+			t.Errorf("%q is not denied: %s", text, d.Rule)
+		}
+	}
+}
+
+// TestABuiltInCommandThatSetsAVariableNeedsTheRuleForAll keeps rules for built-in commands from allowing other programs.
+func TestABuiltInCommandThatSetsAVariableNeedsTheRuleForAll(t *testing.T) {
+	var rules []string
+	for _, name := range []string{"read", "mapfile", "readarray", "getopts", "unset", "wait", "compgen", "jobs", "hash", "enable", "test", "[", "ls", "sleep"} {
+		rules = append(rules, "Bash("+name+" *)")
+	}
+	p := profile(t, Rules{Allow: rules})
+	for _, text := range []string{
+		"read PATH <<< .; ls", "read -r a PATH <<< x", "read 'a[$(rm x)]' <<< x", "read $x", "read -a PATH <<< .", "mapfile -t PATH <<< .", "readarray PATH <<< .", "mapfile -tC ./x -c1 a <<< x", "mapfile $x ./x a <<< x",
+		"getopts a PATH -a", "unset PATH; ls", "unset 'a[$(rm x)]'", "unset $x", "wait -n -p PATH", "sleep 0 & wait -p 'a[$(rm x)]' $!", "compgen -C ./x", "compgen -W '$(rm x)'", "compgen $x ./x", "jobs -x ./x", "jobs $x ./x", "hash $x ./x ls", "enable $x", "test ! -v 'a[$(rm x)]'",
+	} {
+		if d := p.Decide(Request{Tool: bash, Command: text}); d.Kind == Allow {
+			t.Errorf("%q is allowed by %s", text, d.Rule)
+		}
+	}
+	for _, text := range []string{"read -r line <<< x", "read -ra words <<< x", "mapfile -t lines <<< x", "unset foo", "sleep 1 & wait $!", "wait", "wait -n", "wait %1", "jobs -l", "hash -r", "[ -f x ] && ls"} {
+		if d := p.Decide(Request{Tool: bash, Command: text}); d.Kind != Allow {
+			t.Errorf("%q is not allowed: %s", text, d.Rule)
+		}
+	}
+}
+
+// TestWhatNoRuleMeansStaysAllowed has everyday commands with computed words, which no rule that restricts can mean.
+func TestWhatNoRuleMeansStaysAllowed(t *testing.T) {
+	p := profile(t, Rules{Allow: []string{"Bash"}, Deny: []string{"Bash(git push *)", "Bash(rm -rf *)", "Bash(npm publish *)", "Bash(sudo *)"}})
+	for _, text := range []string{
+		"\"$PWD/bin/tool\" --x", "\"$(go env GOPATH)/bin/golangci-lint\" run", "~/bin/tool \"$x\"", "exec \"$ROOT/server\" -p 1", "timeout 5 \"$PWD/x.sh\"",
+		"find . -name x -exec rm {} \\;", "find /tmp /x -type f -exec rm {} +", "find -name x -execdir rm {} \\;", "find \"$DIR\" -type f -name '*.ts'", "find $DIR -type f", "find . -exec git log {} \\;",
+		"timeout \"$T\" npm test", "timeout -k 5 60s go test ./...", "flock -n /tmp/l make", "taskset -c 0 ./x", "watch -n \"$i\" kubectl get pods", "env FOO=\"$x\" BAR=1 make", "nice -n 10 make", "xargs -0tI {} cp {} x", "xargs -i{} cp {} x",
+		"for pkg in a b; do npm --prefix \"$pkg\" test; done", "npm -w a run build", "git -C \"$REPO\" status", "kubectl -n \"$NS\" get pods", "docker rm $(docker ps -aq)", "docker logs $c", "docker exec $c ls", "kubectl exec $p -- ls /",
+		"source ~/.bashrc", "source \"$HOME/.cargo/env\"", ". \"$NVM_DIR/nvm.sh\"", "source .venv/bin/activate", "bash -n \"$f\"", "bash \"$f\" a", "bash -eo pipefail -c 'ls | wc'", "su postgres -c 'psql -l'", "script -qc 'make' /dev/null",
+		"awk '{a[$(NF-1)]++}' f", "declare -A m; m[a]=1; echo ${m[a]}", "ENV=test npm test", "trap 'ls' EXIT", "trap - EXIT", "eval -- ls", "git-lfs pull", "time -p make",
+	} {
+		if d := p.Decide(Request{Tool: bash, Command: text}); d.Kind != Allow {
+			t.Errorf("%q is not allowed: %s", text, d.Rule)
+		}
+	}
+}

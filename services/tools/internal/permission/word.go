@@ -122,41 +122,38 @@ func shown(w word) string {
 	return "'" + strings.ReplaceAll(w.text, "'", `'\''`) + "'"
 }
 
-// wrappers run the command that follows their own options. The value is the
-// number of words before it that are not options.
-var wrappers = map[string]int{
-	"builtin": 0, "busybox": 0, "command": 0, "doas": 0, "env": 0, "exec": 0, "ionice": 0, "nice": 0, "nohup": 0,
-	"setsid": 0, "stdbuf": 0, "sudo": 0, "time": 0, "timeout": 0, "xargs": 0, "chroot": 1,
-	"chrt": 0, "fakeroot": 0, "flock": 1, "linux32": 0, "linux64": 0, "ltrace": 0, "nsenter": 0, "parallel": 0, "prlimit": 0, "runuser": 0,
-	"setarch": 1, "setpriv": 0, "strace": 0, "systemd-run": 0, "taskset": 0, "unshare": 0,
-}
-
 // shells run their `-c` argument as a script.
-var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "zsh": true, "ksh": true}
+var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "mksh": true, "rbash": true, "yash": true, "fish": true}
 
 // unwrap finds what a command runs: the commands of wrappers, and the scripts
 // of shells and eval. It is only for restricting rules, which become harder to
 // bypass by accident; it does not understand every option of every program.
 func (s *script) unwrap(words []word, depth int) (commands [][]word, scripts []string) {
+	if !words[0].known {
+		base, ok := words[0].shape.base()
+		if !ok {
+			s.hide("the name of the program that it runs is computed")
+			return nil, nil
+		}
+		words = append([]word{{text: base, known: true}}, words[1:]...)
+		commands = append(commands, words)
+	}
 	name := path.Base(words[0].text)
-	skip, wraps := wrappers[name]
+	own, wraps := wrappers[name]
 	wraps = wraps || name == "find"
 	switch {
-	case !words[0].known:
-		s.hide("the name of the program that it runs is computed")
 	case name == "eval":
-		return nil, s.evaluated(words[1:])
-	case name == "trap" && len(words) > 1:
-		return nil, s.evaluated(words[1:2])
+		return commands, s.evaluated(operands(words))
+	case name == "trap":
+		handler := operands(words)
+		return commands, s.evaluated(handler[:min(1, len(handler))])
 	case shells[name]:
-		return nil, s.shellScripts(words[1:])
+		return commands, s.shellScripts(words)
 	case !wraps:
 	case depth == maxInner:
 		s.hide("it wraps one command in too many others")
-	case name == "env" && splitsWords(words):
-		s.hide("it has env take words apart")
 	default:
-		for _, n := range s.wrapped(words, skip) {
+		for _, n := range s.wrapped(words, &own) {
 			if !s.spend(wordSteps * len(words)) {
 				break
 			}
@@ -181,9 +178,9 @@ func supplied(name string, own, words []word) []word {
 	further := word{text: "…", shape: anyWords}
 	switch name {
 	case "find":
-		return marked(words, "{}")
+		return marked(words, "{}", beginsWith(own))
 	case "xargs":
-		return append(marked(words, replaced(own, words)), further)
+		return append(marked(words, replaced(own, words), ""), further)
 	case "parallel":
 		if end := slices.IndexFunc(words, func(w word) bool { return strings.HasPrefix(w.text, ":::") }); end >= 0 {
 			words = words[:end]
@@ -225,8 +222,25 @@ func replaced(own, words []word) string {
 	return ""
 }
 
-// marked returns words in which a mark stands for a text that is not known. It copies the words.
-func marked(words []word, mark string) []word {
+// beginsWith returns how the names of files begin that find finds: as the places where it starts, or with ./.
+func beginsWith(own []word) string {
+	begin := "."
+	for i, w := range own[1:] {
+		switch {
+		case !w.known || w.text == "":
+			return ""
+		case strings.Contains("-(!", w.text[:1]):
+			return begin
+		case w.text[0] != '.' && w.text[0] != '/', i > 0 && begin != w.text[:1]:
+			return ""
+		}
+		begin = w.text[:1]
+	}
+	return begin
+}
+
+// marked returns words in which a mark stands for a text of which only the beginning is known. It copies the words.
+func marked(words []word, mark, begin string) []word {
 	words = slices.Clone(words)
 	for i, w := range words {
 		if mark == "" || !w.known || !strings.Contains(w.text, mark) {
@@ -235,6 +249,7 @@ func marked(words []word, mark string) []word {
 		f := &shape{}
 		for j, part := range strings.Split(w.text, mark) {
 			if j > 0 {
+				f.add(fixed, begin)
 				f.add(open, "")
 			}
 			f.add(fixed, part)
@@ -242,39 +257,6 @@ func marked(words []word, mark string) []word {
 		words[i] = word{text: w.text, shape: f}
 	}
 	return words
-}
-
-// splitsWords reports whether env has an option that splits one word into
-// several.
-func splitsWords(words []word) bool {
-	for _, w := range words[1:] {
-		if strings.HasPrefix(w.text, "--s") || strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "S") {
-			return true
-		}
-		if !strings.HasPrefix(w.text, "-") && !strings.Contains(w.text, "=") {
-			return false
-		}
-	}
-	return false
-}
-
-// meddles says why a built-in command is more than harmless: printf and test
-// with -v name a variable, whose index bash evaluates.
-func meddles(words []word) string {
-	switch words[0].text {
-	case "printf", "test", "[":
-	default:
-		return ""
-	}
-	for _, w := range words[1:] {
-		if strings.HasPrefix(w.text, "-v") || !w.known {
-			return "it has a " + words[0].text + " that may set or evaluate a variable"
-		}
-		if words[0].text == "printf" {
-			break // options come first
-		}
-	}
-	return ""
 }
 
 // evaluated returns the script that eval runs.
@@ -290,105 +272,11 @@ func (s *script) evaluated(words []word) []string {
 	return []string{strings.Join(parts, " ")}
 }
 
-// computedScript is the doubt about a script that is not literal.
-const computedScript = "it runs a computed script"
-
-// shellScripts finds what follows a shell's -c.
-func (s *script) shellScripts(words []word) []string {
-	for i, w := range words[:max(0, len(words)-1)] {
-		if !strings.HasPrefix(w.text, "-") || strings.HasPrefix(w.text, "--") || !strings.Contains(w.text, "c") {
-			continue
-		}
-		if !words[i+1].known {
-			s.hide(computedScript)
-			return nil
-		}
-		return []string{words[i+1].text}
+// operands returns the words behind the name of a built-in command, without the mark of the end of its options.
+func operands(words []word) []word {
+	words = words[1:]
+	if len(words) > 0 && words[0].known && words[0].text == "--" {
+		return words[1:]
 	}
-	return nil
-}
-
-// maxCandidates bounds the possible starts of a wrapper's command.
-const maxCandidates = 4
-
-// wrapped returns the possible starts of a wrapper's command: the first word
-// that is not an option and, if that may be the value of an option as in
-// `timeout -s KILL 5 rm`, the words behind it.
-func (s *script) wrapped(words []word, skip int) []int {
-	switch path.Base(words[0].text) {
-	case "find":
-		return s.executed(words)
-	case "xargs":
-		if n := behindXargs(words); n > 0 {
-			return []int{n}[:min(1, len(words)-n)]
-		}
-	}
-	var all []int
-	for n := beginning(words, skip); n < len(words); n += beginning(words[n:], 0) {
-		if len(all) == maxCandidates {
-			s.hide("the program that %s runs is unknown", words[0].text)
-			break
-		}
-		all = append(all, n)
-		if !strings.HasPrefix(words[n-1].text, "-") {
-			break
-		}
-	}
-	return all
-}
-
-// behindXargs returns the index of the command that xargs runs; 0 if its options leave that open.
-func behindXargs(words []word) int {
-	for i := 1; i < len(words); i++ {
-		switch w := words[i]; {
-		case !w.known || strings.HasPrefix(w.text, "--") && w.text != "--" && !strings.Contains(w.text, "="):
-			return 0
-		case w.text == "--":
-			return i + 1
-		case !strings.HasPrefix(w.text, "-"):
-			return i
-		case !strings.HasPrefix(w.text, "--"):
-			if flags := strings.TrimLeft(w.text[1:], "0rtpxo"); len(flags) == 1 && strings.Contains("IdnPLsEa", flags) {
-				i++ // its value
-			}
-		}
-	}
-	return len(words)
-}
-
-// executed returns the starts of the commands that find executes.
-func (s *script) executed(words []word) []int {
-	var all []int
-	for i, w := range words[:len(words)-1] {
-		switch w.text {
-		case "-exec", "-execdir", "-ok", "-okdir":
-			if len(all) == maxCandidates {
-				s.hide("find executes too many commands")
-				return all
-			}
-			all = append(all, i+1)
-		}
-	}
-	return all
-}
-
-// beginning returns the index of the first word, after the one at 0, that is
-// neither an option nor a word that a wrapper skips.
-func beginning(words []word, skip int) int {
-	for i := 1; i < len(words); i++ {
-		switch w := words[i].text; {
-		case strings.HasPrefix(w, "-"), strings.Contains(w, "=") && !strings.HasPrefix(w, "/"):
-		case isNumber(w): // the value of an option, such as `nice -n 5`
-		case skip > 0:
-			skip--
-		default:
-			return i
-		}
-	}
-	return len(words)
-}
-
-// isNumber reports whether a word is a number, or a duration such as `5s`.
-func isNumber(w string) bool {
-	return w != "" && w[0] >= '0' && w[0] <= '9' && strings.Trim(w, "0123456789.smhd") == ""
+	return words
 }
