@@ -346,6 +346,29 @@ func TestARevokedKeyEndsWhatItHasMade(t *testing.T) {
 	}
 }
 
+func TestADeletedUserTakesNoKeyOfTheCallerAlong(t *testing.T) {
+	p := newPeople(t)
+	p.acme()
+	by := func(user string, key *sessionv1.CreateKeyResponse) context.Context {
+		return principal.With(t.Context(), principal.Principal{Tenant: "acme", User: user, Role: principal.RoleAdmin, Credential: key.Key.Name})
+	}
+	token := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleAdmin, Credential: "tokens/x"})
+	ofAnn := p.key(p.as("root", principal.RoleAdmin), &sessionv1.Key{User: "users/ann"})
+	byKey := p.key(by("ann", ofAnn), &sessionv1.Key{User: "users/bob"})
+	byOther := p.key(by("bob", byKey), &sessionv1.Key{User: "users/bob"})
+	byToken := p.key(token, &sessionv1.Key{User: "users/bob"})
+	for _, key := range []*sessionv1.CreateKeyResponse{byKey, byOther, byToken} {
+		_, err := p.DeleteUser(by("bob", key), &sessionv1.DeleteUserRequest{Name: "users/ann"})
+		wantReason(t, key.Key.Name, err, codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_OWN_USER)
+	}
+	gone, err := p.DeleteUser(p.as("root", principal.RoleAdmin), &sessionv1.DeleteUserRequest{Name: "users/ann"})
+	if err != nil || len(gone.RevokedKeys) != 4 {
+		t.Errorf("%v, %v", gone, err)
+	}
+	_, err = p.resolve(byToken.Secret)
+	wantReason(t, "a key by a token of the user", err, codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_KEY_REFUSED)
+}
+
 func TestATenantThatDoesNotExistHasNoUsers(t *testing.T) {
 	p := newPeople(t)
 	p.acme()

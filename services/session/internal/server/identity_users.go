@@ -110,11 +110,36 @@ func ownUser(user, what string) error {
 		apierr.Precondition("OWN_USER", "users/"+user, "is the caller"))
 }
 
+// checkOwnKey refuses the deletion of a user with whom the key of the call ends, so that a tenant keeps an admin.
+func (x *IdentityServer) checkOwnKey(ctx context.Context, user string) error {
+	p := caller(ctx)
+	for id, ok := strings.CutPrefix(p.Credential, "keys/"); ok; {
+		k, err := x.s.Store.GetKey(ctx, p.Tenant, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return storeError(err, subject{})
+		}
+		if k.User == "users/"+user || k.Parent == "" && k.Creator == "users/"+user {
+			return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_OWN_USER,
+				fmt.Sprintf("The key of this call was made with a key of users/%s, and would end with the user. Repeat the call with a credential that does not: "+
+					"a token, or a key that an admin makes who has none of this user.", user),
+				apierr.Precondition("OWN_KEY", p.Credential, "would end with the user"))
+		}
+		id, ok = strings.CutPrefix(k.Parent, "keys/")
+	}
+	return nil
+}
+
 // DeleteUser disables a user.
 func (x *IdentityServer) DeleteUser(ctx context.Context, r *sessionv1.DeleteUserRequest) (*sessionv1.DeleteUserResponse, error) {
 	o := userOf(ctx, r.Name)
 	if o.User == caller(ctx).User {
 		return nil, ownUser(o.User, "delete themselves")
+	}
+	if err := x.checkOwnKey(ctx, o.User); err != nil {
+		return nil, err
 	}
 	if _, err := x.s.Store.DisableUser(ctx, o, keepForADay(request("DeleteUser", r.Name, r.RequestId, r))); err != nil {
 		return nil, userError(err, r.Name, r.RequestId)

@@ -142,6 +142,9 @@ func (t identities) UpdateUser(ctx context.Context, u store.UserUpdate) (store.A
 	})
 }
 
+// keysOfUser selects the keys of a user, and those that the user has made with a token.
+const keysOfUser = "(user_id = $2 or creator = $2 and parent = '')"
+
 // DisableUser implements store.Identities.
 func (t identities) DisableUser(ctx context.Context, o store.Owner, r store.Request) (store.Answer, error) {
 	return t.change(ctx, "disable user", o.Tenant, r, o.User, func(tx Tx, now time.Time) error {
@@ -153,7 +156,7 @@ func (t identities) DisableUser(ctx context.Context, o store.Owner, r store.Requ
 		}
 		_, err := tx.Send(ctx,
 			sqldb.S("update users set disabled = $3, update_time = $4 where tenant = $1 and user_id = $2", o.Tenant, o.User, true, now),
-			sqldb.S(revokeKeys("user_id = $2"), o.Tenant, o.User, now),
+			sqldb.S(revokeKeys(keysOfUser), o.Tenant, o.User, now),
 			sqldb.S("update triggers set paused = $3 where tenant = $1 and user_id = $2", o.Tenant, o.User, true))
 		return err
 	})
@@ -275,7 +278,7 @@ func (t identities) RevokeKey(ctx context.Context, tenant, id string, r store.Re
 func (t identities) RevokedKeys(ctx context.Context, r store.Revocation) ([]string, error) {
 	which, root := "key_id = $2", r.Key
 	if r.Key == "" {
-		which, root = "user_id = $2 and revoke_time >= $3", r.User
+		which, root = keysOfUser+" and revoke_time >= $3", r.User
 	}
 	out, err := sqldb.Collect(ctx, t.db.Reader(), sqldb.Value[string], `
 		with recursive revoked(key_id) as (
