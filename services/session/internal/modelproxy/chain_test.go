@@ -280,7 +280,7 @@ func TestWhatCannotBeTranslatedIsRefused(t *testing.T) {
 		{"/openai/v1/chat/completions", `{"model":"claude-sonnet-4-6","messages":[{"role":"user","content":[{"type":"input_audio"}]}]}`, "input_audio"},
 		{"/openai/v1/chat/completions", `{"model":"claude-sonnet-4-6","messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"b"}]}`, "has no result"},
 		{"/openai/v1/responses", `{"model":"claude-sonnet-4-6","input":"hi","previous_response_id":"resp_1"}`, "previous_response_id"},
-		{"/openai/v1/responses", `{"model":"claude-sonnet-4-6","input":"hi","tools":[{"type":"web_search"}]}`, "tools.0"},
+		{"/openai/v1/responses", `{"model":"claude-sonnet-4-6","input":"hi","tools":[{"type":"web_search"}]}`, "tools[0]"},
 		{"/openai/v1/responses", `{"model":"claude-sonnet-4-6","input":[]}`, "there must be a message"},
 	} {
 		a := w.post(c.path, c.body)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -13,8 +12,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy/dialog"
 )
 
-// request is the part of a request that can be said to other models. Other fields, such as seed, are ignored; those
-// below that are raw are refused, because the answer would be another one without them.
+// request is the part of a request that can be said to other models, and refused fields, because the answer would be
+// another one without them. Other fields, such as seed, are ignored.
 type request struct {
 	Model               string          `json:"model"`
 	Messages            []message       `json:"messages"`
@@ -31,15 +30,7 @@ type request struct {
 	Effort              string          `json:"reasoning_effort"`
 	ResponseFormat      *responseFormat `json:"response_format"`
 	N                   int64           `json:"n"`
-	Logprobs            bool            `json:"logprobs"`
 	refused
-}
-
-// refused are fields that no other model understands.
-type refused struct {
-	Audio     json.RawMessage `json:"audio"`
-	Functions json.RawMessage `json:"functions"`
-	WebSearch json.RawMessage `json:"web_search_options"`
 }
 
 type streamOptions struct {
@@ -52,6 +43,7 @@ type message struct {
 	ToolCalls  []toolCall `json:"tool_calls"`
 	ToolCallID string     `json:"tool_call_id"`
 	Refusal    string     `json:"refusal"`
+	refusedOfMessage
 }
 
 // parts is a text or parts.
@@ -152,33 +144,20 @@ func unreadable(err error) error {
 	return dialog.Refuse("body", "it cannot be read: %v", err)
 }
 
-func given(raw json.RawMessage) bool {
-	s := strings.TrimSpace(string(raw))
-	return s != "" && s != "null" && s != "[]"
-}
-
 func (r *request) check() error {
 	switch {
 	case r.N > 1:
 		return dialog.Unable("n", "more than one answer")
-	case r.Logprobs:
-		return dialog.Unable("logprobs", "the probability of tokens")
-	case given(r.Audio):
-		return dialog.Unable("audio", "audio")
-	case given(r.Functions):
-		return dialog.Unable("functions", "the form of tools before 2023-11 (use tools)")
-	case given(r.WebSearch):
-		return dialog.Unable("web_search_options", "a search that the provider makes")
 	case r.MaxTokens < 0 || r.MaxCompletionTokens < 0:
 		return dialog.Refuse("max_completion_tokens", "it must be at least 1")
 	}
-	return nil
+	return r.refused.check()
 }
 
 func (r *request) conversation() (*dialog.Conversation, error) {
 	c := &dialog.Conversation{}
 	for i, m := range r.Messages {
-		if err := m.add(c, fmt.Sprintf("messages.%d", i)); err != nil {
+		if err := m.add(c, fmt.Sprintf("messages[%d]", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -186,11 +165,14 @@ func (r *request) conversation() (*dialog.Conversation, error) {
 }
 
 func (m message) add(c *dialog.Conversation, at string) error {
+	if err := m.check(c, at); err != nil {
+		return err
+	}
 	switch m.Role {
 	case "system", "developer":
 		for i, p := range m.Content {
 			if p.Type != "text" {
-				return dialog.Refuse(fmt.Sprintf("%s.content.%d", at, i), "instructions are text")
+				return dialog.Refuse(fmt.Sprintf("%s.content[%d]", at, i), "instructions are text")
 			}
 			c.Instruct(p.Text)
 		}
@@ -219,7 +201,7 @@ func (m message) addAssistant(c *dialog.Conversation, at string) error {
 	}
 	for i, p := range m.Content {
 		if p.Type != "text" && p.Type != "refusal" {
-			return dialog.Unable(fmt.Sprintf("%s.content.%d", at, i), fmt.Sprintf("a part of type %.50q", p.Type))
+			return dialog.Unable(fmt.Sprintf("%s.content[%d]", at, i), fmt.Sprintf("a part of type %.50q", p.Type))
 		}
 		if s := p.Text + p.Refusal; s != "" {
 			c.Add(sessionv1.Role_ROLE_ASSISTANT, dialog.Text(s))
@@ -229,7 +211,7 @@ func (m message) addAssistant(c *dialog.Conversation, at string) error {
 		c.Add(sessionv1.Role_ROLE_ASSISTANT, dialog.Text(m.Refusal))
 	}
 	for i, t := range m.ToolCalls {
-		field := fmt.Sprintf("%s.tool_calls.%d", at, i)
+		field := fmt.Sprintf("%s.tool_calls[%d]", at, i)
 		if t.Type != "function" {
 			return dialog.Unable(field, fmt.Sprintf("a call of type %.50q", t.Type))
 		}
@@ -242,7 +224,7 @@ func (m message) addAssistant(c *dialog.Conversation, at string) error {
 
 func (p parts) pieces(at string) (all []*commonv1.Content, _ error) {
 	for i, one := range p {
-		field := fmt.Sprintf("%s.content.%d", at, i)
+		field := fmt.Sprintf("%s.content[%d]", at, i)
 		var c *commonv1.Content
 		var err error
 		switch one.Type {
@@ -265,7 +247,7 @@ func (p parts) pieces(at string) (all []*commonv1.Content, _ error) {
 
 func (r *request) tools() (all []model.Tool, _ error) {
 	for i, t := range r.Tools {
-		field := fmt.Sprintf("tools.%d", i)
+		field := fmt.Sprintf("tools[%d]", i)
 		switch {
 		case t.Type != "function":
 			return nil, dialog.Unable(field, fmt.Sprintf("a tool of type %.50q", t.Type))

@@ -48,8 +48,9 @@ type Conversation struct {
 	System   []string
 	Messages []*sessionv1.Message
 
-	calls   map[string]bool // ids of calls, with whether they have a result
-	pending []string        // calls of the last message of the assistant
+	calls   map[string]bool   // ids of calls, with whether they have a result
+	tools   map[string]string // names of the called tools, by the ids of calls
+	pending []string          // calls of the last message of the assistant
 }
 
 // Add adds a block of a speaker. Blocks of one speaker in a row are one message.
@@ -82,15 +83,18 @@ func (c *Conversation) Call(field, id, name, arguments string) error {
 		return Refuse(field, "the id %.100q was used for another call", id)
 	}
 	if c.calls == nil {
-		c.calls = map[string]bool{}
+		c.calls, c.tools = map[string]bool{}, map[string]string{}
 	}
-	c.calls[id] = false
+	c.calls[id], c.tools[id] = false, name
 	c.pending = append(c.pending, id)
 	c.Add(sessionv1.Role_ROLE_ASSISTANT, &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{
 		CallId: id, ProviderCallId: id, Tool: name, ArgumentsJson: arguments,
 	}}})
 	return nil
 }
+
+// Tool returns the name of the tool that a call is for; empty without such a call.
+func (c *Conversation) Tool(id string) string { return c.tools[id] }
 
 // Result adds the result of a call.
 func (c *Conversation) Result(field, id string, failed bool, content []*commonv1.Content) error {

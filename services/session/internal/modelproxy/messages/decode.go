@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy/dialog"
 )
 
-// request is the part of a request that can be said to other models. Other fields, such as metadata, are ignored;
-// those below that are raw are refused, because the answer would be another one without them.
+// request is the part of a request that can be said to other models, and refused fields, because the answer would be
+// another one without them. Other fields, such as metadata, are ignored.
 type request struct {
 	Model         string        `json:"model"`
 	MaxTokens     int64         `json:"max_tokens"`
@@ -29,14 +29,14 @@ type request struct {
 	TopP          *float64      `json:"top_p"`
 	OutputConfig  *outputConfig `json:"output_config"`
 	OutputFormat  *format       `json:"output_format"`
-
-	Container  json.RawMessage `json:"container"`
-	MCPServers json.RawMessage `json:"mcp_servers"`
+	refused
 }
 
 type message struct {
-	Role    string  `json:"role"`
-	Content content `json:"content"`
+	Role    string          `json:"role"`
+	Content content         `json:"content"`
+	ClearAt json.RawMessage `json:"clear_at"`
+	Output  json.RawMessage `json:"output_config"`
 }
 
 // content is a text or blocks.
@@ -68,6 +68,7 @@ type block struct {
 	Content   json.RawMessage `json:"content"`
 	Source    source          `json:"source"`
 	Title     string          `json:"title"`
+	refusedOfBlock
 }
 
 type source struct {
@@ -83,6 +84,9 @@ type tool struct {
 	InputSchema json.RawMessage `json:"input_schema"`
 	Strict      bool            `json:"strict"`
 	Deferred    bool            `json:"defer_loading"`
+	// Examples are arguments that show how the tool is called.
+	Examples []json.RawMessage `json:"input_examples"`
+	Callers  json.RawMessage   `json:"allowed_callers"`
 }
 
 type toolChoice struct {
@@ -97,8 +101,9 @@ type thinking struct {
 }
 
 type outputConfig struct {
-	Effort string  `json:"effort"`
-	Format *format `json:"format"`
+	Effort string          `json:"effort"`
+	Format *format         `json:"format"`
+	Budget json.RawMessage `json:"task_budget"`
 }
 
 type format struct {
@@ -112,13 +117,11 @@ func Decode(body []byte) (*dialog.Request, error) {
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, unreadable(err)
 	}
-	switch {
-	case r.MaxTokens < 1:
+	if r.MaxTokens < 1 {
 		return nil, dialog.Refuse("max_tokens", "it must be at least 1")
-	case given(r.Container):
-		return nil, dialog.Unable("container", "a container")
-	case given(r.MCPServers):
-		return nil, dialog.Unable("mcp_servers", "a server of tools")
+	}
+	if err := r.refused.check(); err != nil {
+		return nil, err
 	}
 	out := &dialog.Request{Stream: r.Stream}
 	out.Model, out.MaxOutputTokens = r.Model, r.MaxTokens
@@ -146,11 +149,6 @@ func unreadable(err error) error {
 	return dialog.Refuse("body", "it cannot be read: %v", err)
 }
 
-func given(raw json.RawMessage) bool {
-	s := strings.TrimSpace(string(raw))
-	return s != "" && s != "null" && s != "[]"
-}
-
 // billing begins a block that Claude Code puts first into the system prompt. It changes with each version, which would
 // spoil other providers' caches.
 const billing = "x-anthropic-billing-header"
@@ -170,9 +168,7 @@ func (r *request) conversation() (*dialog.Conversation, error) {
 		var err error
 		switch m.Role {
 		case "system":
-			for _, b := range m.Content {
-				c.Instruct(b.Text)
-			}
+			err = addSystem(c, at, m)
 		case "user":
 			err = addUser(c, at, m.Content)
 		case "assistant":
@@ -187,9 +183,25 @@ func (r *request) conversation() (*dialog.Conversation, error) {
 	return c, c.End("messages")
 }
 
+func addSystem(c *dialog.Conversation, at string, m message) error {
+	if err := m.check(at); err != nil {
+		return err
+	}
+	for i, b := range m.Content {
+		if b.Type != "text" {
+			return dialog.Refuse(fmt.Sprintf("%s.content.%d", at, i), "a block of type %.50q cannot be in the system prompt", b.Type)
+		}
+		c.Instruct(b.Text)
+	}
+	return nil
+}
+
 func addUser(c *dialog.Conversation, at string, blocks content) error {
 	for i, b := range blocks {
 		field := fmt.Sprintf("%s.content.%d", at, i)
+		if err := b.check(field); err != nil {
+			return err
+		}
 		if b.Type != "tool_result" {
 			piece, err := b.piece(field)
 			if err != nil {
@@ -218,7 +230,11 @@ func (b block) result(field string) (pieces []*commonv1.Content, _ error) {
 		}
 	}
 	for i, b := range inner {
-		piece, err := b.piece(fmt.Sprintf("%s.content.%d", field, i))
+		at := fmt.Sprintf("%s.content.%d", field, i)
+		if err := b.check(at); err != nil {
+			return nil, err
+		}
+		piece, err := b.piece(at)
 		if err != nil {
 			return nil, err
 		}
@@ -252,6 +268,9 @@ func addAssistant(c *dialog.Conversation, at string, blocks content) error {
 	}
 	for i, b := range blocks {
 		field := fmt.Sprintf("%s.content.%d", at, i)
+		if err := b.check(field); err != nil {
+			return err
+		}
 		switch b.Type {
 		case "text":
 			c.Add(sessionv1.Role_ROLE_ASSISTANT, dialog.Text(b.Text))
@@ -282,7 +301,10 @@ func (r *request) tools() (all []model.Tool, _ error) {
 		case t.Name == "":
 			return nil, dialog.Refuse(field, "a tool has a name")
 		}
-		all = append(all, model.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Strict: t.Strict})
+		if err := t.check(field); err != nil {
+			return nil, err
+		}
+		all = append(all, model.Tool{Name: t.Name, Description: t.described(), InputSchema: t.InputSchema, Strict: t.Strict})
 	}
 	return all, nil
 }
@@ -290,6 +312,9 @@ func (r *request) tools() (all []model.Tool, _ error) {
 func (r *request) wishes() (model.Wishes, error) {
 	w := model.Wishes{StopSequences: r.StopSequences}
 	if o := r.OutputConfig; o != nil {
+		if err := dialog.Refused("output_config", dialog.Lacking{Field: "task_budget", Value: o.Budget, What: "a budget of the whole task"}); err != nil {
+			return w, err
+		}
 		w.Effort = o.Effort
 		if o.Format != nil {
 			r.OutputFormat = o.Format

@@ -14,7 +14,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy/dialog"
 )
 
-// request is the part of a request that can be said to other models. Other fields, such as metadata, are ignored.
+// request is the part of a request that can be said to other models, and refused fields, because the answer would be
+// another one without them. Other fields, such as metadata, are ignored.
 type request struct {
 	Model           string          `json:"model"`
 	Input           items           `json:"input"`
@@ -28,23 +29,18 @@ type request struct {
 	TopP            *float64        `json:"top_p"`
 	Reasoning       reasoning       `json:"reasoning"`
 	Text            text            `json:"text"`
-	Background      bool            `json:"background"`
 	refused
 }
 
-// refused are fields without which the answer would be another one.
-type refused struct {
-	Previous     json.RawMessage `json:"previous_response_id"`
-	Conversation json.RawMessage `json:"conversation"`
-	Prompt       json.RawMessage `json:"prompt"`
-}
-
 type reasoning struct {
-	Effort string `json:"effort"`
+	Effort  string          `json:"effort"`
+	Context json.RawMessage `json:"context"`
+	Mode    json.RawMessage `json:"mode"`
 }
 
 type text struct {
-	Format *format `json:"format"`
+	Format    *format         `json:"format"`
+	Verbosity json.RawMessage `json:"verbosity"`
 }
 
 type format struct {
@@ -58,6 +54,7 @@ type tool struct {
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 	Strict      bool            `json:"strict"`
+	refusedOfTool
 }
 
 // items is a text or items.
@@ -84,6 +81,7 @@ type item struct {
 	Output    parts  `json:"output"`
 	Encrypted string `json:"encrypted_content"`
 	Summary   []part `json:"summary"`
+	refusedOfItem
 }
 
 // parts is a text or parts.
@@ -142,33 +140,24 @@ func unreadable(err error) error {
 	return dialog.Refuse("body", "it cannot be read: %v", err)
 }
 
-func given(raw json.RawMessage) bool {
-	s := strings.TrimSpace(string(raw))
-	return s != "" && s != "null" && s != `""`
-}
-
 func (r *request) check() error {
-	const stored = "an earlier answer, which is not stored here (send the whole input),"
-	switch {
-	case given(r.Previous):
-		return dialog.Unable("previous_response_id", stored)
-	case given(r.Conversation):
-		return dialog.Unable("conversation", stored)
-	case given(r.Prompt):
-		return dialog.Unable("prompt", "a stored prompt")
-	case r.Background:
-		return dialog.Unable("background", "an answer in the background")
-	case r.MaxOutputTokens < 0:
+	if r.MaxOutputTokens < 0 {
 		return dialog.Refuse("max_output_tokens", "it must be at least 1")
 	}
-	return nil
+	if err := r.Reasoning.check(); err != nil {
+		return err
+	}
+	if err := dialog.Refused("text", dialog.Lacking{Field: "verbosity", Value: r.Text.Verbosity, What: "the length of an answer", Same: `"medium"`}); err != nil {
+		return err
+	}
+	return r.refused.check()
 }
 
 func (r *request) conversation() (*dialog.Conversation, error) {
 	c := &dialog.Conversation{}
 	c.Instruct(r.Instructions)
 	for i, it := range r.Input {
-		if err := it.add(c, fmt.Sprintf("input.%d", i)); err != nil {
+		if err := it.add(c, fmt.Sprintf("input[%d]", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -176,6 +165,9 @@ func (r *request) conversation() (*dialog.Conversation, error) {
 }
 
 func (it item) add(c *dialog.Conversation, at string) error {
+	if err := it.check(c, at); err != nil {
+		return err
+	}
 	switch it.Type {
 	case "", "message":
 		return it.addMessage(c, at)
@@ -210,7 +202,10 @@ func (it item) addMessage(c *dialog.Conversation, at string) error {
 	role := sessionv1.Role_ROLE_USER
 	switch it.Role {
 	case "system", "developer":
-		for _, p := range pieces {
+		for i, p := range pieces {
+			if p.GetText() == nil {
+				return dialog.Refuse(fmt.Sprintf("%s.content[%d]", at, i), "instructions are text")
+			}
 			c.Instruct(p.GetText().GetText())
 		}
 		return nil
@@ -231,7 +226,7 @@ func (it item) addMessage(c *dialog.Conversation, at string) error {
 
 func (p parts) pieces(at string) (all []*commonv1.Content, _ error) {
 	for i, one := range p {
-		field := fmt.Sprintf("%s.%d", at, i)
+		field := fmt.Sprintf("%s[%d]", at, i)
 		var c *commonv1.Content
 		var err error
 		switch one.Type {
@@ -254,12 +249,15 @@ func (p parts) pieces(at string) (all []*commonv1.Content, _ error) {
 
 func (r *request) tools() (all []model.Tool, _ error) {
 	for i, t := range r.Tools {
-		field := fmt.Sprintf("tools.%d", i)
+		field := fmt.Sprintf("tools[%d]", i)
 		switch {
 		case t.Type != "function":
 			return nil, dialog.Unable(field, fmt.Sprintf("a tool of type %.50q", t.Type))
 		case t.Name == "":
 			return nil, dialog.Refuse(field, "a tool has a name")
+		}
+		if err := t.check(field); err != nil {
+			return nil, err
 		}
 		all = append(all, model.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Parameters, Strict: t.Strict})
 	}
