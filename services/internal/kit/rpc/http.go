@@ -202,13 +202,13 @@ func (s *serving) watchReadiness() {
 	tick := time.NewTicker(readyInterval)
 	defer tick.Stop()
 	was := error(nil)
-	for first := true; ; first = false {
+	for {
 		err := s.ready(s.background)
 		if s.stopping() || s.background.Err() != nil {
 			return // the services refuse calls by now, and stopping has told the health
 		}
 		s.setHealth(err)
-		if (err == nil) != (was == nil) || (first && err != nil) {
+		if changed(was, err) {
 			s.logReadiness(err)
 		}
 		was = err
@@ -228,6 +228,22 @@ func (s *serving) stopping() bool {
 	default:
 		return false
 	}
+}
+
+// changed reports whether the log needs a line about readiness.
+func changed(was, is error) bool { return cause(was) != cause(is) }
+
+// cause returns what keeps a program from being ready, without numbers: those of ports and times change at every look.
+func cause(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, err.Error())
 }
 
 func (s *serving) logReadiness(err error) {
