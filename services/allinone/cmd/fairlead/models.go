@@ -64,7 +64,7 @@ func (c listModelsCommand) Run(ctx context.Context, s stdio) error {
 		for _, m := range all {
 			rows = append(rows, []string{modelName(m), strconv.FormatInt(m.GetContextTokens(), 10), strconv.FormatInt(m.GetMaxOutputTokens(), 10), price(m), usable(m)})
 		}
-		return columns(s.out, rows)
+		return whole(s.out, rows)
 	})
 }
 

@@ -24,7 +24,7 @@ func TestModelsOnTheCommandLine(t *testing.T) {
 			}
 		}
 	}
-	has(run(0, "models", "list"), "openai:gpt-5.5", "5 / 30", "no: the model provider anthropic has no key")
+	has(run(0, "models", "list"), "openai:gpt-5.5", "5 / 30", "no: the model provider anthropic has no key: set ANTHROPIC_API_KEY in the environment of the server and start it again")
 	has(run(0, "models", "get", "openai:gpt-99"), "no: the model provider openai has no key", "128000", "thinking")
 	has(run(1, "models", "get", "nowhere:x"), `There is no model "models/nowhere:x"`)
 	has(run(0, "models", "add", "fast", "openai:gpt-5.4-mini", "--max-output-tokens", "2000", "--temperature", "0.5"), "tenant:fast", "2000", "openai:gpt-5.4-mini")
