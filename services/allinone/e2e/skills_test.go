@@ -133,8 +133,11 @@ func TestATurnUsesASkillAndCannotChangeIt(t *testing.T) {
 		if got := last(t, s.turn(t, session, "another"), "COMPLETE").field("turnFinished", "finalText"); !strings.Contains(got, `There is no skill "nonesuch". The session has greet.`) {
 			t.Errorf("another skill: %q", got)
 		}
-		plain := s.session(t, "coder")
-		if got := s.greets(t, plain); !strings.Contains(got, "/skills/greet/scripts/say.sh") {
+		if got := s.greets(t, s.session(t, "coder")); got != "tenant" {
+			t.Errorf("a session of a built-in agent, which has every skill, says %q", got)
+		}
+		wants(t, s.call(t, http.MethodPost, "/v1/agents?agent_id=plain", `{"profile":"full","tools":["Bash"]}`), http.StatusOK, "agents/plain")
+		if got := s.greets(t, s.session(t, "plain")); !strings.Contains(got, "/skills/greet/scripts/say.sh") {
 			t.Errorf("a session without skills finds %q", got)
 		}
 	})
