@@ -89,16 +89,16 @@ func (e endpoint) key() string { return e.address }
 
 // flags returns the flags by which another command reaches the server.
 func (e endpoint) flags() string {
-	text := "--server " + e.given
+	text := []string{"--server", e.given}
 	if e.tls == nil {
-		return text
+		return strings.Join(text, " ")
 	}
 	for _, f := range []struct{ name, file string }{{"--ca", e.tls.CA}, {"--cert", e.tls.Cert}, {"--cert-key", e.tls.CertKey}} {
 		if f.file != "" {
-			text += " " + f.name + " " + f.file
+			text = append(text, f.name, f.file)
 		}
 	}
-	return text
+	return strings.Join(text, " ")
 }
 
 // options are those of a connection.

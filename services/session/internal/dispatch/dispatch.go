@@ -228,7 +228,8 @@ func (d *Dispatcher) wokenHolder(k store.Key) *heldLease {
 // start runs a worker, which Run waits for.
 func (d *Dispatcher) start(ctx context.Context, l store.Lease, depth int) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	h := &heldLease{lease: l, depth: depth, worker: turn.New(d.deps, l), cancel: cancel, done: make(chan struct{})}
+	worker := turn.New(d.deps, l) //nolint:contextcheck // a worker has the context of its Run
+	h := &heldLease{lease: l, depth: depth, worker: worker, cancel: cancel, done: make(chan struct{})}
 	d.mu.Lock()
 	if d.draining || d.run == nil { // the drain began during the claim
 		d.mu.Unlock()

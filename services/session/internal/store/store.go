@@ -230,7 +230,8 @@ type Wake struct {
 // WakeKind is what to look at.
 type WakeKind int
 
-const ( // the kinds of wakes
+// The kinds of wakes.
+const (
 	WakeInbox   WakeKind = iota // a command was put into the inbox, or a session with work left was released
 	WakeEvents                  // events were committed
 	WakeLost                    // notifications may have been lost: look at everything

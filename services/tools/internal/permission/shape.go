@@ -230,7 +230,7 @@ func classEnds(s string) []int32 {
 			}
 		}
 		if ends[i] = ends[next]; s[i] == ']' {
-			ends[i] = int32(i + 1) //nolint:gosec // a script has at most 64 KiB
+			ends[i] = int32(i + 1)
 		}
 		if kind := strings.IndexByte(":.=", s[i]); kind >= 0 && i+1 < len(s) && s[i+1] == ']' {
 			closes[kind] = i

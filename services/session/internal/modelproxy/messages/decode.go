@@ -120,7 +120,7 @@ func Decode(body []byte) (*dialog.Request, error) {
 	if r.MaxTokens < 1 {
 		return nil, dialog.Refuse("max_tokens", "it must be at least 1")
 	}
-	if err := r.refused.check(); err != nil {
+	if err := r.check(); err != nil {
 		return nil, err
 	}
 	out := &dialog.Request{Stream: r.Stream}

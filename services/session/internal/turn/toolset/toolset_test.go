@@ -20,7 +20,7 @@ func TestASchemaGoesToTheModelAsItWasWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tools, err := appendTool(nil, "T", "", c.schema)
 			if err != nil || string(tools[0].InputSchema) != c.want {
-				t.Errorf("got %s (%v)\nwant %s", tools, err, c.want)
+				t.Errorf("got %+v (%v)\nwant %s", tools, err, c.want)
 			}
 		})
 	}
