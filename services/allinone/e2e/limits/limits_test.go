@@ -144,7 +144,7 @@ func (s *server) allocated(t *testing.T, r request) (uint64, answer) {
 
 const (
 	// slack is what the process may allocate beside a request, in bytes: for its background work, and the request itself.
-	slack = 3 << 20
+	slack = 6 << 20
 	// perByte is what it may allocate for each byte of a refused request. The body is copied some times between its reader
 	// and its judge.
 	perByte = 12

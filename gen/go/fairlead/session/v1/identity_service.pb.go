@@ -1802,7 +1802,7 @@ const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"createTime\x12@\n" +
 	"\vupdate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampB\x03\xe0A\x03R\n" +
 	"updateTime:1\xeaA.\n" +
-	"\x11fairlead.dev/User\x12\fusers/{user}*\x05users2\x04user\"\xd2\x05\n" +
+	"\x11fairlead.dev/User\x12\fusers/{user}*\x05users2\x04user\"\xdb\x05\n" +
 	"\x03Key\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x124\n" +
 	"\x04user\x18\x02 \x01(\tB \xe0A\x05\xbaH\x1ar\x182\x16^$|^users/[^/]{1,256}$R\x04user\x126\n" +
@@ -1819,8 +1819,8 @@ const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"\rlast_use_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampB\x03\xe0A\x03R\vlastUseTime\x12\x1d\n" +
 	"\acreator\x18\n" +
 	" \x01(\tB\x03\xe0A\x03R\acreator\x12\x1b\n" +
-	"\x06parent\x18\v \x01(\tB\x03\xe0A\x03R\x06parent\x12&\n" +
-	"\frevoked_keys\x18\f \x03(\tB\x03\xe0A\x03R\vrevokedKeys:,\xeaA)\n" +
+	"\x06parent\x18\v \x01(\tB\x03\xe0A\x03R\x06parent\x12/\n" +
+	"\frevoked_keys\x18\f \x03(\tB\f\xe0A\x03\xbaH\x06\x92\x01\x03\x10\xe8\aR\vrevokedKeys:,\xeaA)\n" +
 	"\x10fairlead.dev/Key\x12\n" +
 	"keys/{key}*\x04keys2\x03key\"\xa8\x02\n" +
 	"\x13CreateTenantRequest\x123\n" +

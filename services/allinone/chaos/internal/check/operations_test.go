@@ -58,7 +58,7 @@ func isLook(e *event) bool { return e.GetOperationProgress() != nil }
 func TestTheModelLooksAtOperations(t *testing.T) {
 	run, sc := recorded(t, looking)
 	_, look := find(t, run.Sessions[0].Log, isLook)
-	look.Body = &sessionv1.Event_OperationFinished{OperationFinished: &sessionv1.OperationFinished{Operation: look.GetOperationProgress().GetOperation(), State: "SUCCEEDED"}}
+	look.Body = &sessionv1.Event_OperationFinished{OperationFinished: &sessionv1.OperationFinished{Operation: look.GetOperationProgress().GetOperation(), State: "SUCCEEDED", CallId: "c"}}
 	run.Sessions[0].Again, run.Sessions[0].Followers = run.Sessions[0].Log, nil
 	rep := check.Run(run, sc, limits)
 	for _, v := range rep.Violations {

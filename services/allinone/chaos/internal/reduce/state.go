@@ -135,6 +135,10 @@ func (s *State) apply(e *sessionv1.Event) {
 	}
 	// That a turn waits during a step, that the step broke off, or that a server's state was found at its beginning,
 	// still counts when the step does not.
+	// The end of an operation that no call looks at is no part of the step either.
+	if f := e.GetOperationFinished(); f != nil && f.GetCallId() == "" {
+		return
+	}
 	if e.GetStep() > 0 && !ofTurn(e) && e.GetStepRestarted() == nil && e.GetMcpServerChanged() == nil && e.GetWarning() == nil {
 		t.step(e.GetStep(), e.GetFirstSeq()).apply(e)
 	}
@@ -186,9 +190,7 @@ func (s *Step) apply(e *sessionv1.Event) {
 	case *sessionv1.Event_OperationProgress:
 		s.Looks = append(s.Looks, Look{Operation: b.OperationProgress.GetOperation()})
 	case *sessionv1.Event_OperationFinished:
-		if b.OperationFinished.GetCallId() != "" {
-			s.Looks = append(s.Looks, Look{b.OperationFinished.GetOperation(), b.OperationFinished.GetState()})
-		}
+		s.Looks = append(s.Looks, Look{b.OperationFinished.GetOperation(), b.OperationFinished.GetState()})
 	case *sessionv1.Event_ToolCallFinished:
 		c := s.call(b.ToolCallFinished.GetCallId())
 		c.Finished++
