@@ -85,7 +85,7 @@ func (e endpoint) ask(ctx context.Context, secret string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// taken says whether the server at an address takes a new key.
+// taken describes whether the server at an address accepts a new key.
 func taken(ctx context.Context, e endpoint, secret string) string {
 	address := e.given
 	ctx, cancel := context.WithTimeout(ctx, askTime)

@@ -172,7 +172,7 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 	return b.String()
 }
 
-// entrance says whether calls need a credential, and how to make the first key of a server without keys.
+// entrance describes whether calls need a credential, and how to make the first key of a server without keys.
 func entrance(open, keyless bool) string {
 	switch {
 	case open && keyless:

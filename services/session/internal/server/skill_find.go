@@ -96,7 +96,7 @@ func (f *finder) withSkills(ctx context.Context, tenant, user string, asked []st
 	return made, storeError(f.keep(ctx, tenant, made), subject{})
 }
 
-// addSkills adds the skills that the user has besides those that are named, as far as a session may have them: first
+// addSkills adds the unnamed skills of the user, up to the limit of a session: first
 // the user's, then the tenant's, then the operator's, by name.
 func (f *finder) addSkills(ctx context.Context, tenant, user string, pinned []agent.Skill) ([]agent.Skill, error) {
 	add := func(s agent.Skill) {
