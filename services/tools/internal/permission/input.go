@@ -265,7 +265,7 @@ func meddles(words []word) string {
 				return "" // options come first
 			}
 		case "wait":
-			if !strings.HasPrefix(w.text, "%") && strings.Trim(w.text, "0123456789") != "" && w.text != "-n" && w.text != "-f" && w.text != "$!" {
+			if !w.known && w.text != "$!" || strings.HasPrefix(w.text, "-") && w.text != "-n" && w.text != "-f" {
 				return sets
 			}
 		case "read", "mapfile", "readarray", "getopts", "unset":

@@ -221,19 +221,24 @@ func classLength(s string, at int, ends []int32) int {
 // that index: behind its closing bracket, or 0. It reads the text once, from its end.
 func classEnds(s string) []int32 {
 	ends := make([]int32, len(s)+1)
-	var closes [3]int // the next `:]`, `.]` and `=]`; 0 if there is none
+	var closes, after [3]int // the next `:]`, `.]` and `=]`, and those after them; 0 if there is none
 	for i := len(s) - 1; i >= 0; i-- {
 		next := i + 1
 		if s[i] == '[' && next < len(s) { // as in [[:alpha:]]
-			if kind := strings.IndexByte(":.=", s[next]); kind >= 0 && closes[kind] > next {
-				next = closes[kind] + 2
+			if kind := strings.IndexByte(":.=", s[next]); kind >= 0 {
+				switch {
+				case closes[kind] > next:
+					next = closes[kind] + 2
+				case after[kind] > 0: // the colon of `[:]` opens and does not close
+					next = after[kind] + 2
+				}
 			}
 		}
 		if ends[i] = ends[next]; s[i] == ']' {
 			ends[i] = int32(i + 1)
 		}
 		if kind := strings.IndexByte(":.=", s[i]); kind >= 0 && i+1 < len(s) && s[i+1] == ']' {
-			closes[kind] = i
+			closes[kind], after[kind] = i, closes[kind]
 		}
 	}
 	return ends

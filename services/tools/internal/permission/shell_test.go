@@ -92,7 +92,7 @@ func TestABuiltInCommandThatSetsAVariableNeedsTheRuleForAll(t *testing.T) {
 			t.Errorf("%q is allowed by %s", text, d.Rule)
 		}
 	}
-	for _, text := range []string{"read -r line <<< x", "read -ra words <<< x", "mapfile -t lines <<< x", "unset foo", "sleep 1 & wait $!", "wait", "wait -n", "wait %1", "jobs -l", "hash -r", "[ -f x ] && ls"} {
+	for _, text := range []string{"read -r line <<< x", "read -ra words <<< x", "mapfile -t lines <<< x", "unset foo", "sleep 1 & wait $!", "wait", "wait -n", "wait %1", "wait 7 name", "jobs -l", "hash -r", "[ -f x ] && ls"} {
 		if d := p.Decide(Request{Tool: bash, Command: text}); d.Kind != Allow {
 			t.Errorf("%q is not allowed: %s", text, d.Rule)
 		}
