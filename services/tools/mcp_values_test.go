@@ -178,7 +178,7 @@ func TestAToolThatCannotBeOfferedIsNamedAndTheRestStays(t *testing.T) {
 		{"name":"wrong","inputSchema":{"type":"nothing"}},
 		{"name":"array","inputSchema":{"type":"array"}},
 		{"name":"none"},
-		{"name":"good","inputSchema":{"type":"object"}},
+		{"name":"good","description":"another","inputSchema":{"type":"object"}},
 		{"name":"long","inputSchema":{"type":"object","description":"`+strings.Repeat("x", 300<<10)+`"}}
 	]}`, `{"content":[]}`)
 	names, _, states := f.list(0, nil, webServer("x", s.URL))
