@@ -9,7 +9,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
@@ -61,7 +61,7 @@ func person(m *sessionv1.Message, i int) (block, bool) {
 	switch {
 	case t == nil || len(t.GetText()) > maxText || looksLikeTheCLI(t.GetText()):
 		return text(sign(m, i)), m.GetBlocks()[i].GetContent() != nil
-	case wire.Blank(t.GetText()):
+	case prompt.Blank(t.GetText()):
 		return block{}, false
 	default:
 		return text(t.GetText()), true
@@ -78,7 +78,7 @@ func looksLikeTheCLI(s string) bool {
 // outline returns what the CLI gets of a call's result.
 func outline(r *sessionv1.ToolResult, more ...block) result {
 	var b strings.Builder
-	b.WriteString(wire.Explain(r.GetOutcome()))
+	b.WriteString(prompt.Explain(r.GetOutcome()))
 	for _, c := range r.GetContent() {
 		if t := c.GetText(); t != nil {
 			b.WriteString(t.GetText())
@@ -90,10 +90,10 @@ func outline(r *sessionv1.ToolResult, more ...block) result {
 	if len(s) > maxOutline {
 		s = strings.ToValidUTF8(s[:maxOutline], "") + " [shortened]"
 	}
-	if wire.Blank(s) {
+	if prompt.Blank(s) {
 		s = "(empty)"
 	}
-	return result{Content: append([]block{text(s)}, more...), IsError: wire.IsError(r.GetOutcome())}
+	return result{Content: append([]block{text(s)}, more...), IsError: prompt.IsError(r.GetOutcome())}
 }
 
 // assistant returns what the CLI gets of an answer of the model. turn and step are those of the answer,
@@ -114,7 +114,7 @@ func assistant(blocks []*sessionv1.Block, turn string, step int32, name func(n i
 			out = append(out, block{Type: "tool_use", ID: name(calls, k.ToolUse), Name: toolPrefix + notInIDs.ReplaceAllString(k.ToolUse.GetTool(), "_"), Input: input})
 			calls++
 		case *sessionv1.Block_Content:
-			if t := k.Content.GetText().GetText(); !wire.Blank(t) {
+			if t := k.Content.GetText().GetText(); !prompt.Blank(t) {
 				out = append(out, text(t))
 			}
 		}

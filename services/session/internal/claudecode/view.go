@@ -11,7 +11,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
@@ -312,7 +312,7 @@ func (v *view) check(r model.Request, seen map[*sessionv1.Block]bool) error {
 	for _, at := range others {
 		b := at.m.GetBlocks()[at.i]
 		t := strings.TrimSuffix(b.GetContent().GetText().GetText(), "\n")
-		if !seen[b] && !wire.Blank(t) && !strings.Contains(said.String(), t) {
+		if !seen[b] && !prompt.Blank(t) && !strings.Contains(said.String(), t) {
 			return errOther
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // newClient returns the client for providers. Watches end its requests.
@@ -223,7 +223,7 @@ func (c *call) unavailable(resp *http.Response) *modelapi.Failure {
 		return nil
 	}
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxError)) // a part of it is enough
-	e := wire.Refused(c.entry.Provider, resp.StatusCode, resp.Header, said)
+	e := transport.Refused(c.entry.Provider, resp.StatusCode, resp.Header, said)
 	if c.givesWay = e.Retryable(); c.givesWay {
 		return c.failure(e)
 	}

@@ -7,10 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	sdk "github.com/anthropics/anthropic-sdk-go/v2"
-	"github.com/anthropics/anthropic-sdk-go/v2/option"
-
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // DefaultBaseURL is Anthropic's own API.
@@ -53,46 +50,29 @@ func (a Access) secret() string { return cmp.Or(a.Token, a.Key) }
 // models of the provider share it and its credentials.
 type Client struct {
 	access Access
-	sdk    sdk.Client
-	// last are the options of a request that come after its HTTP client: a
-	// platform wraps it.
-	last []option.RequestOption
-	// version is that of the request's body; empty where the SDK writes it.
+	auth   transport.Auth
+	header http.Header
+	// version is that of the API where the request's body names it; a platform's address names the model instead.
 	version string
 }
-
-// telemetry are the headers in which the SDK describes itself and the machine.
-var telemetry = []string{"Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Retry-Count", "Timeout"}
 
 // Connect returns a client. It opens no connection yet and reads no credentials of
 // a platform.
 func Connect(a Access) *Client {
 	a.Version = cmp.Or(a.Version, DefaultVersion)
-	c := &Client{access: a}
-	opts := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(),
-		option.WithoutOpenTelemetry(), // the turn has its own spans
-		option.WithMaxRetries(0),      // the turn loop retries, visibly
-		option.WithHeader("User-Agent", "fairlead"),
-		option.WithHeader("anthropic-version", a.Version),
-	}
-	for _, name := range telemetry {
-		opts = append(opts, option.WithHeaderDel("X-Stainless-"+name))
-	}
+	c := &Client{access: a, header: http.Header{"Accept": {"application/json"}}}
 	switch {
+	case a.Platform == "":
+		c.header.Set("Anthropic-Version", a.Version)
+		c.auth = transport.Header("X-Api-Key", a.Key)
 	case a.Platform == Vertex:
-		c.last, c.version = []option.RequestOption{vertexOption(a)}, old(a, "vertex-2023-10-16")
+		c.version, c.auth = old(a, "vertex-2023-10-16"), transport.Google(a.Provider)
 	case a.Platform == Bedrock:
-		c.last, c.version = []option.RequestOption{bedrockOption(a)}, old(a, "bedrock-2023-05-31")
-	case a.Token != "":
-		opts = append(opts, option.WithAuthToken(a.Token))
-	case a.Key != "":
-		opts = append(opts, option.WithHeader("x-api-key", a.Key)) // The SDK's own option sends it as a bearer token.
+		c.version, c.auth = old(a, "bedrock-2023-05-31"), transport.AWS(a.Provider, "bedrock", a.Region)
 	}
-	if a.BaseURL != "" {
-		c.last = append(c.last, option.WithBaseURL(a.BaseURL))
+	if a.Token != "" {
+		c.auth = transport.Bearer(a.Token)
 	}
-	c.sdk = sdk.NewClient(opts...)
 	return c
 }
 
@@ -101,14 +81,33 @@ func old(a Access, name string) string {
 	if a.Version == Version2023 {
 		return name
 	}
-	return ""
+	return a.Version
+}
+
+// address returns the address of a model.
+func (c *Client) address(model string) (string, error) {
+	a := c.access
+	switch a.Platform {
+	case Vertex:
+		host := a.Region + "-aiplatform.googleapis.com"
+		switch a.Region {
+		case "global":
+			host = "aiplatform.googleapis.com"
+		case "us", "eu":
+			host = "aiplatform." + a.Region + ".rep.googleapis.com"
+		}
+		return transport.Address(cmp.Or(a.BaseURL, "https://"+host), "v1", "projects", a.Project, "locations", a.Region, "publishers", "anthropic", "models", model+":streamRawPredict")
+	case Bedrock:
+		return transport.Address(cmp.Or(a.BaseURL, "https://bedrock-runtime."+a.Region+".amazonaws.com"), "model", model, "invoke-with-response-stream")
+	}
+	return transport.Address(cmp.Or(a.BaseURL, DefaultBaseURL), "v1", "messages")
 }
 
 // post sends the request once.
-func (c *Client) post(ctx context.Context, w *wire.Watch, body []byte) (raw *http.Response, err error) {
-	opts := append([]option.RequestOption{option.WithHTTPClient(&http.Client{Transport: w})}, c.last...)
-	if err := c.sdk.Post(ctx, "v1/messages", body, &raw, opts...); err != nil {
+func (c *Client) post(ctx context.Context, w *transport.Watch, model string, body []byte) (*http.Response, error) {
+	address, err := c.address(model)
+	if err != nil {
 		return nil, fmt.Errorf("send the request: %w", err)
 	}
-	return raw, nil
+	return w.Post(ctx, address, c.header, c.auth, body)
 }

@@ -9,15 +9,16 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // answer assembles the events of a stream.
 type answer struct {
 	provider, model string
 	emit            func(model.Delta) error
-	watch           *wire.Watch
-	limits          wire.Limits
+	watch           *transport.Watch
+	limits          transport.Limits
 	sent            int // bytes of the request
 
 	id     string
@@ -30,7 +31,7 @@ type answer struct {
 
 // block is the content block that is being streamed.
 type block struct {
-	index   wire.Count // the provider's
+	index   transport.Count // the provider's
 	kind    string
 	text    strings.Builder
 	started bool // the start was emitted
@@ -52,7 +53,7 @@ func (a *answer) messageDelta(e event) {
 
 // count merges a later usage.
 func (a *answer) count(u usage) {
-	later := func(dst *int64, v wire.Count) { (*wire.Count)(dst).Later(v) }
+	later := func(dst *int64, v transport.Count) { (*transport.Count)(dst).Later(v) }
 	later(&a.usage.InputTokens, u.Input)
 	later(&a.usage.OutputTokens, u.Output)
 	later(&a.usage.CacheReadTokens, u.CacheRead)
@@ -72,7 +73,7 @@ func stopReason(s string) string {
 	return "end_turn"
 }
 
-func (a *answer) start(index wire.Count, b contentBlock) error {
+func (a *answer) start(index transport.Count, b contentBlock) error {
 	if a.open != nil {
 		return a.malformed("a block began inside another")
 	}
@@ -121,7 +122,7 @@ func (a *answer) grow(start model.DeltaKind, text string) error {
 	return a.emit(model.Delta{Kind: start + 1, Block: len(a.blocks), Text: text})
 }
 
-func (a *answer) delta(index wire.Count, d delta) error {
+func (a *answer) delta(index transport.Count, d delta) error {
 	if a.open == nil || a.open.index != index {
 		return a.malformed("a piece belongs to no open block")
 	}
@@ -138,7 +139,7 @@ func (a *answer) delta(index wire.Count, d delta) error {
 	return nil
 }
 
-func (a *answer) end(index wire.Count) error {
+func (a *answer) end(index transport.Count) error {
 	if a.open == nil || a.open.index != index {
 		return a.malformed("a block ended that was not open")
 	}

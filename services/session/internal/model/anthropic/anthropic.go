@@ -7,7 +7,8 @@ import (
 	"fmt"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // Limits are a model's own.
@@ -38,19 +39,19 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 		return nil, err
 	}
 	access := m.client.access
-	watched, w := wire.Begin(ctx, access.Provider, access.secret(), access.Idle)
+	watched, w := transport.Begin(ctx, access.Provider, access.secret(), access.Idle)
 	defer w.End()
-	c := wire.NewConversation(r, m.own(r.Model))
+	c := prompt.New(r, m.own(r.Model))
 	body, err := m.body(r, c)
 	if err != nil { // such as that of a tool whose schema is not JSON
 		return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", access.Provider, err), Err: err}
 	}
-	raw, err := m.client.post(watched, w, body)
+	raw, err := m.client.post(watched, w, r.Model, body)
 	if err != nil {
-		return nil, wire.Named(w.Fail(ctx, err), sent(c))
+		return nil, prompt.Named(w.Fail(ctx, err), sent(c))
 	}
 	defer func() { _ = raw.Body.Close() }() // The answer is complete or void by now.
 	a := &answer{provider: access.Provider, model: r.Model, emit: w.Gather(emit), watch: w, sent: len(body)}
-	a.limits = wire.Limits{Context: m.limits.ContextTokens, Output: m.limits.MaxOutputTokens}
+	a.limits = transport.Limits{Context: m.limits.ContextTokens, Output: m.limits.MaxOutputTokens}
 	return a.read(ctx, raw.Body)
 }

@@ -4,19 +4,19 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // event is the part of an event of the stream that we need. A model sends one
 // for each token, and the SDK's own type of all events takes several times as
 // long to decode.
 type event struct {
-	Type         string       `json:"type"`
-	Index        wire.Count   `json:"index"`
-	Message      message      `json:"message"`
-	ContentBlock contentBlock `json:"content_block"`
-	Delta        delta        `json:"delta"`
-	Usage        usage        `json:"usage"`
+	Type         string          `json:"type"`
+	Index        transport.Count `json:"index"`
+	Message      message         `json:"message"`
+	ContentBlock contentBlock    `json:"content_block"`
+	Delta        delta           `json:"delta"`
+	Usage        usage           `json:"usage"`
 }
 
 // message is the start of a message, or a whole one.
@@ -71,12 +71,12 @@ type delta struct {
 
 // usage counts tokens. The counts of later events are sums.
 type usage struct {
-	Input      wire.Count `json:"input_tokens"`
-	Output     wire.Count `json:"output_tokens"`
-	CacheRead  wire.Count `json:"cache_read_input_tokens"`
-	CacheWrite wire.Count `json:"cache_creation_input_tokens"`
+	Input      transport.Count `json:"input_tokens"`
+	Output     transport.Count `json:"output_tokens"`
+	CacheRead  transport.Count `json:"cache_read_input_tokens"`
+	CacheWrite transport.Count `json:"cache_creation_input_tokens"`
 	Details    struct {
-		Thinking wire.Count `json:"thinking_tokens"`
+		Thinking transport.Count `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
 

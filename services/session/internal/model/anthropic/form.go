@@ -4,7 +4,7 @@ import "encoding/json"
 
 // request is a request in the API's form, without its messages.
 type request struct {
-	Model     string    `json:"model"`
+	Model     string    `json:"model,omitempty"` // unless a platform's address names it
 	MaxTokens int64     `json:"max_tokens"`
 	System    []part    `json:"system,omitempty"`
 	Thinking  *Thinking `json:"thinking,omitempty"`

@@ -7,17 +7,18 @@ import (
 	"testing"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+
 	"github.com/fairlead/fairlead/services/session/internal/model/streamtest"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // replay is a model whose stream is the given bytes.
 type replay string
 
 func (r replay) Stream(ctx context.Context, _ model.Request, emit func(model.Delta) error) (*model.Response, error) {
-	ctx, w := wire.Begin(ctx, "fuzz", "sk-of-the-fuzzer", 0)
+	ctx, w := transport.Begin(ctx, "fuzz", "sk-of-the-fuzzer", 0)
 	defer w.End()
-	a := &answer{provider: "fuzz", emit: emit, watch: w, sent: 400, limits: wire.Limits{Context: 1000, Output: 100}}
+	a := &answer{provider: "fuzz", emit: emit, watch: w, sent: 400, limits: transport.Limits{Context: 1000, Output: 100}}
 	return a.read(ctx, strings.NewReader(string(r)))
 }
 

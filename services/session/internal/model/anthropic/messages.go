@@ -9,19 +9,27 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 )
 
 // body returns the whole request as JSON. Only the messages are not
 // left to encoding/json: for ten thousand of them its reflection takes many times
 // as long as this code.
-func (m *Model) body(r model.Request, c *wire.Conversation) ([]byte, error) {
-	head, err := json.Marshal(m.params(r, c))
+func (m *Model) body(r model.Request, c *prompt.Conversation) ([]byte, error) {
+	p := m.params(r, c)
+	platform := m.client.access.Platform
+	if platform != "" {
+		p.Model = "" // the address names it
+	}
+	head, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("write the request: %w", err)
 	}
 	buf := make([]byte, 0, len(head)+sizeOf(c))
-	buf = append(buf, `{"stream":true,`...)
+	buf = append(buf, '{')
+	if platform != Bedrock { // whose address says that it streams
+		buf = append(buf, `"stream":true,`...)
+	}
 	if v := m.client.version; v != "" {
 		buf = append(buf, `"anthropic_version":"`+v+`",`...)
 	}
@@ -34,7 +42,7 @@ func (m *Model) body(r model.Request, c *wire.Conversation) ([]byte, error) {
 }
 
 // sizeOf returns about the length of the messages in JSON.
-func sizeOf(c *wire.Conversation) (n int) {
+func sizeOf(c *prompt.Conversation) (n int) {
 	for _, msg := range c.Messages {
 		n += 64
 		for _, b := range msg.Blocks {
@@ -50,7 +58,7 @@ func sizeOf(c *wire.Conversation) (n int) {
 
 // appendMessages writes the messages of c. The last one of the user has the mark
 // of the cached part: the next request begins with everything before it.
-func (m *Model) appendMessages(buf []byte, c *wire.Conversation) (_ []byte, err error) {
+func (m *Model) appendMessages(buf []byte, c *prompt.Conversation) (_ []byte, err error) {
 	buf = append(buf, '[')
 	last := lastUser(c)
 	for i, msg := range c.Messages {
@@ -71,7 +79,7 @@ func (m *Model) appendMessages(buf []byte, c *wire.Conversation) (_ []byte, err 
 	return append(buf, ']'), nil
 }
 
-func lastUser(c *wire.Conversation) int {
+func lastUser(c *prompt.Conversation) int {
 	for i := len(c.Messages) - 1; i >= 0; i-- {
 		if c.Messages[i].Role != sessionv1.Role_ROLE_ASSISTANT {
 			return i
@@ -80,7 +88,7 @@ func lastUser(c *wire.Conversation) int {
 	return -1
 }
 
-func (m *Model) appendMessage(buf []byte, c *wire.Conversation, msg wire.Message) (_ []byte, err error) {
+func (m *Model) appendMessage(buf []byte, c *prompt.Conversation, msg prompt.Message) (_ []byte, err error) {
 	blocks := &list{buf: append(buf, `{"content":[`...)}
 	role := `],"role":"user"}`
 	if msg.Role == sessionv1.Role_ROLE_ASSISTANT {
@@ -124,7 +132,7 @@ func appendMarshaled(buf []byte, v any) ([]byte, error) {
 }
 
 // appendAssistant writes the blocks of an assistant message, thinking first.
-func (m *Model) appendAssistant(l *list, c *wire.Conversation, blocks []*sessionv1.Block) {
+func (m *Model) appendAssistant(l *list, c *prompt.Conversation, blocks []*sessionv1.Block) {
 	for _, b := range blocks {
 		if b.GetThinking() != nil {
 			m.appendThinking(l, b)
@@ -139,7 +147,7 @@ func (m *Model) appendAssistant(l *list, c *wire.Conversation, blocks []*session
 		case *sessionv1.Block_ToolUse:
 			l.next(`{"id":`)
 			l.buf = append(appendString(l.buf, c.ID(k.ToolUse.GetCallId())), `,"input":`...)
-			l.buf = append(append(l.buf, wire.Arguments(k.ToolUse.GetArgumentsJson())...), `,"name":`...)
+			l.buf = append(append(l.buf, prompt.Arguments(k.ToolUse.GetArgumentsJson())...), `,"name":`...)
 			l.buf = append(appendString(l.buf, k.ToolUse.GetTool()), `,"type":"tool_use"}`...)
 		}
 	}
@@ -159,7 +167,7 @@ func (m *Model) appendThinking(l *list, b *sessionv1.Block) {
 
 // appendUser writes the blocks of a user's message. Images and documents are
 // few and large; encoding/json writes them.
-func appendUser(l *list, c *wire.Conversation, blocks []*sessionv1.Block) error {
+func appendUser(l *list, c *prompt.Conversation, blocks []*sessionv1.Block) error {
 	for _, b := range blocks {
 		var err error
 		switch k := b.GetKind().(type) {
@@ -192,18 +200,18 @@ func onlyText(pieces []*commonv1.Content) bool {
 	return true
 }
 
-func appendResult(l *list, c *wire.Conversation, r *sessionv1.ToolResult) {
+func appendResult(l *list, c *prompt.Conversation, r *sessionv1.ToolResult) {
 	l.next(`{"tool_use_id":`)
 	l.buf = appendString(l.buf, c.ID(r.GetCallId()))
-	if wire.IsError(r.GetOutcome()) {
+	if prompt.IsError(r.GetOutcome()) {
 		l.buf = append(l.buf, `,"is_error":true`...)
 	}
 	texts := list{buf: append(l.buf, `,"content":[`...)}
-	if why := wire.Explain(r.GetOutcome()); why != "" {
+	if why := prompt.Explain(r.GetOutcome()); why != "" {
 		texts.text(why)
 	}
 	for _, piece := range r.GetContent() {
-		if s := piece.GetText().GetText(); !wire.Blank(s) {
+		if s := piece.GetText().GetText(); !prompt.Blank(s) {
 			texts.text(s)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 	"github.com/fairlead/fairlead/services/session/internal/model/streamtest"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
 // oddTexts are texts whose JSON is not just the text in quotes.
@@ -24,7 +24,7 @@ var oddTexts = []string{
 }
 
 // reference gives the messages of c in the SDK's own terms, all of them.
-func reference(m *Model, c *wire.Conversation) []sdk.MessageParam {
+func reference(m *Model, c *prompt.Conversation) []sdk.MessageParam {
 	messages := []sdk.MessageParam{}
 	last := -1
 	for i, msg := range c.Messages {
@@ -42,7 +42,7 @@ func reference(m *Model, c *wire.Conversation) []sdk.MessageParam {
 				thoughts = append(thoughts, sdk.NewThinkingBlock(o.Signature, b.GetThinking().GetText()))
 			case b.GetToolUse() != nil:
 				u := b.GetToolUse()
-				rest = append(rest, sdk.NewToolUseBlock(c.ID(u.GetCallId()), wire.Arguments(u.GetArgumentsJson()), u.GetTool()))
+				rest = append(rest, sdk.NewToolUseBlock(c.ID(u.GetCallId()), prompt.Arguments(u.GetArgumentsJson()), u.GetTool()))
 			case b.GetContent().GetText() != nil:
 				rest = append(rest, sdk.NewTextBlock(b.GetContent().GetText().GetText()))
 			}
@@ -98,7 +98,7 @@ func corpus(s string) []*sessionv1.Message {
 // same compares our messages with the SDK's after parsing.
 func same(t *testing.T, m *Model, r model.Request) {
 	t.Helper()
-	c := wire.NewConversation(r, m.own(r.Model))
+	c := prompt.New(r, m.own(r.Model))
 	ours, err := m.body(r, c)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func BenchmarkBody(b *testing.B) {
 	m := Connect(Access{Provider: "anthropic"}).Model(Limits{MaxOutputTokens: 8000})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.body(r, wire.NewConversation(r, m.own(r.Model))); err != nil {
+		if _, err := m.body(r, prompt.New(r, m.own(r.Model))); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // plainDelta reads the event of a piece in the form in which the API writes it.
 // There is one for each token, and reflection takes several times as long. Any
 // other form is left to encoding/json. The event must be JSON.
-func plainDelta(raw []byte) (index wire.Count, d delta, ok bool) {
+func plainDelta(raw []byte) (index transport.Count, d delta, ok bool) {
 	rest, ok := bytes.CutPrefix(raw, []byte(`{"type":"content_block_delta","index":`))
 	if !ok {
 		return 0, d, false
@@ -37,7 +37,7 @@ func plainDelta(raw []byte) (index wire.Count, d delta, ok bool) {
 	if end < 1 || rest[0] != '"' || !closes(rest[end+1:]) {
 		return 0, d, false
 	}
-	return wire.Count(n), d, readString(rest[:end+1], text)
+	return transport.Count(n), d, readString(rest[:end+1], text)
 }
 
 func cut(b *[]byte, prefix string) bool {

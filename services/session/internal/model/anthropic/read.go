@@ -8,13 +8,14 @@ import (
 	"io"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // read reads a stream to its end. The answer is complete after a stop reason
 // with all blocks closed, however the stream ends.
 func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, error) {
-	events := wire.NewEvents(body)
+	events := transport.NewEvents(body)
 	for {
 		ev, err := events.Next()
 		var syntax *json.SyntaxError
@@ -41,7 +42,7 @@ func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, err
 }
 
 // handle handles one event of the stream; done reports that the answer is complete.
-func (a *answer) handle(ev wire.Event) (done bool, err error) {
+func (a *answer) handle(ev transport.Event) (done bool, err error) {
 	var e event
 	if index, d, ok := plainDelta(ev.Data); ok && ev.JSON && ev.Name != "error" && ev.Name != "ping" {
 		return false, a.delta(index, d)
@@ -50,11 +51,11 @@ func (a *answer) handle(ev wire.Event) (done bool, err error) {
 	case ev.Name == "ping", string(ev.Data) == "[DONE]":
 		return false, nil
 	case ev.Name == "error", !ev.JSON:
-		return false, a.watch.Told(wire.ReadError(ev.Data), 0)
+		return false, a.watch.Told(transport.ReadError(ev.Data), 0)
 	case json.Unmarshal(ev.Data, &e) != nil:
 		return false, a.malformed("an event has another form")
 	case e.Type == "error", e.Type == "":
-		if told, ok := wire.FindError(ev.Data); ok {
+		if told, ok := transport.FindError(ev.Data); ok {
 			return false, a.watch.Told(told, 0)
 		}
 	case e.Type == "message": // instead of a stream
@@ -95,10 +96,10 @@ func (a *answer) whole(raw []byte) error {
 	a.id, a.stop = m.ID, stopReason(m.StopReason)
 	a.count(m.Usage)
 	for i, b := range m.Content {
-		if err := a.start(wire.Count(i), b); err != nil {
+		if err := a.start(transport.Count(i), b); err != nil {
 			return err
 		}
-		if err := a.end(wire.Count(i)); err != nil {
+		if err := a.end(transport.Count(i)); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/media"
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 )
 
 // The functions below write a request with Anthropic's SDK. The SDK is too large for the program, so tests compare
@@ -20,7 +20,7 @@ import (
 
 // sdkParams returns the request without its messages. The system prompt, the tools
 // and the last message of the user each end a part that the provider caches.
-func sdkParams(m *Model, r model.Request, c *wire.Conversation) sdk.MessageNewParams {
+func sdkParams(m *Model, r model.Request, c *prompt.Conversation) sdk.MessageNewParams {
 	p := sdk.MessageNewParams{
 		Model:     r.Model,
 		MaxTokens: m.maxTokens(r),
@@ -33,7 +33,7 @@ func sdkParams(m *Model, r model.Request, c *wire.Conversation) sdk.MessageNewPa
 	return p
 }
 
-func sdkThinking(m *Model, r model.Request, c *wire.Conversation, maxTokens int64) sdk.ThinkingConfigParamUnion {
+func sdkThinking(m *Model, r model.Request, c *prompt.Conversation, maxTokens int64) sdk.ThinkingConfigParamUnion {
 	switch {
 	case r.ThinkingTokens <= 0:
 		return sdk.ThinkingConfigParamUnion{}
@@ -64,7 +64,7 @@ func sdkTools(offered []model.Tool) []sdk.ToolUnionParam {
 	return out
 }
 
-func sdkUser(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ContentBlockParamUnion {
+func sdkUser(c *prompt.Conversation, blocks []*sessionv1.Block) []sdk.ContentBlockParamUnion {
 	var out []sdk.ContentBlockParamUnion
 	for _, b := range blocks {
 		switch k := b.GetKind().(type) {
@@ -77,16 +77,16 @@ func sdkUser(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ContentBlock
 	return out
 }
 
-func sdkResult(c *wire.Conversation, r *sessionv1.ToolResult) *sdk.ToolResultBlockParam {
+func sdkResult(c *prompt.Conversation, r *sessionv1.ToolResult) *sdk.ToolResultBlockParam {
 	p := &sdk.ToolResultBlockParam{ToolUseID: c.ID(r.GetCallId())}
-	if wire.IsError(r.GetOutcome()) {
+	if prompt.IsError(r.GetOutcome()) {
 		p.IsError = param.NewOpt(true)
 	}
-	if why := wire.Explain(r.GetOutcome()); why != "" {
+	if why := prompt.Explain(r.GetOutcome()); why != "" {
 		p.Content = append(p.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: why}})
 	}
 	for _, piece := range r.GetContent() {
-		if t := piece.GetText(); t != nil && !wire.Blank(t.GetText()) || piece.GetText() == nil && piece.GetKind() != nil {
+		if t := piece.GetText(); t != nil && !prompt.Blank(t.GetText()) || piece.GetText() == nil && piece.GetKind() != nil {
 			u := sdkContent(piece)
 			p.Content = append(p.Content, sdk.ToolResultBlockParamContentUnion{OfText: u.OfText, OfImage: u.OfImage, OfDocument: u.OfDocument})
 		}
@@ -111,10 +111,10 @@ func sdkDocument(d *commonv1.Media) sdk.ContentBlockParamUnion {
 	switch {
 	case media.Canonical(d.GetMediaType()) == media.PDF:
 		p.Source.OfBase64 = &sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(d.GetData())}
-	case wire.IsText(d):
+	case prompt.IsText(d):
 		p.Source.OfText = &sdk.PlainTextSourceParam{Data: string(d.GetData())}
 	default:
-		return sdk.NewTextBlock(wire.Describe(d))
+		return sdk.NewTextBlock(prompt.Describe(d))
 	}
 	if d.GetTitle() != "" {
 		p.Title = param.NewOpt(d.GetTitle())

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/media"
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 )
 
 // minBudget is the least thinking that the API accepts.
@@ -44,7 +44,7 @@ func (m *Model) opaque(b *sessionv1.Block) (opaque, bool) {
 
 // params returns the request without its messages. The system prompt, the tools
 // and the last message of the user each end a part that the provider caches.
-func (m *Model) params(r model.Request, c *wire.Conversation) request {
+func (m *Model) params(r model.Request, c *prompt.Conversation) request {
 	p := request{Model: r.Model, MaxTokens: m.maxTokens(r), Tools: tools(r.Tools), Temperature: r.Temperature, TopP: r.TopP}
 	p.Thinking = m.thinking(r, c, p.MaxTokens)
 	p.wishes = wishesOf(r, m.limits.Adaptive)
@@ -63,7 +63,7 @@ func (m *Model) maxTokens(r model.Request) int64 {
 
 // thinking converts the bound on thinking for the API. A budget must fit into
 // the answer, and a turn that began without thinking must continue without.
-func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64) *Thinking {
+func (m *Model) thinking(r model.Request, c *prompt.Conversation, maxTokens int64) *Thinking {
 	if !m.limits.Adaptive && midTurnWithoutThinking(c) {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64)
 
 // midTurnWithoutThinking reports whether the last message has results for an
 // assistant message that did not begin with thinking.
-func midTurnWithoutThinking(c *wire.Conversation) bool {
+func midTurnWithoutThinking(c *prompt.Conversation) bool {
 	n := len(c.Messages)
 	return n >= 2 && c.Messages[n-1].Blocks[0].GetToolResult() != nil &&
 		c.Messages[n-2].Role == sessionv1.Role_ROLE_ASSISTANT && c.Messages[n-2].Blocks[0].GetThinking() == nil
@@ -89,7 +89,7 @@ func tools(offered []model.Tool) []tool {
 	return out
 }
 
-func user(c *wire.Conversation, blocks []*sessionv1.Block) []part {
+func user(c *prompt.Conversation, blocks []*sessionv1.Block) []part {
 	var out []part
 	for _, b := range blocks {
 		switch k := b.GetKind().(type) {
@@ -102,13 +102,13 @@ func user(c *wire.Conversation, blocks []*sessionv1.Block) []part {
 	return out
 }
 
-func result(c *wire.Conversation, r *sessionv1.ToolResult) part {
-	p := part{Type: "tool_result", ToolUse: c.ID(r.GetCallId()), IsError: wire.IsError(r.GetOutcome())}
-	if why := wire.Explain(r.GetOutcome()); why != "" {
+func result(c *prompt.Conversation, r *sessionv1.ToolResult) part {
+	p := part{Type: "tool_result", ToolUse: c.ID(r.GetCallId()), IsError: prompt.IsError(r.GetOutcome())}
+	if why := prompt.Explain(r.GetOutcome()); why != "" {
 		p.Content = append(p.Content, text(why))
 	}
 	for _, piece := range r.GetContent() {
-		if t := piece.GetText(); t != nil && !wire.Blank(t.GetText()) || piece.GetText() == nil && piece.GetKind() != nil {
+		if t := piece.GetText(); t != nil && !prompt.Blank(t.GetText()) || piece.GetText() == nil && piece.GetKind() != nil {
 			p.Content = append(p.Content, content(piece))
 		}
 	}
@@ -116,7 +116,7 @@ func result(c *wire.Conversation, r *sessionv1.ToolResult) part {
 }
 
 // sent gives the blocks that the request's messages are made of.
-func sent(c *wire.Conversation) [][]*sessionv1.Block {
+func sent(c *prompt.Conversation) [][]*sessionv1.Block {
 	out := make([][]*sessionv1.Block, len(c.Messages))
 	for i, m := range c.Messages {
 		out[i] = m.Blocks
@@ -141,10 +141,10 @@ func document(d *commonv1.Media) part {
 	switch {
 	case media.Canonical(d.GetMediaType()) == media.PDF:
 		p.Source = base64Of(media.PDF, d.GetData())
-	case wire.IsText(d):
+	case prompt.IsText(d):
 		p.Source = &source{Type: "text", MediaType: "text/plain", Data: string(d.GetData())}
 	default:
-		return text(wire.Describe(d))
+		return text(prompt.Describe(d))
 	}
 	return p
 }

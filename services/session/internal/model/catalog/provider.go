@@ -130,8 +130,12 @@ func (p *provider) connect(idle time.Duration, getenv func(string) string) error
 	if p.key != "" { // where both are there, as in the environment of other clients
 		p.token = ""
 	}
+	token := p.token.Reveal()
+	if p.Platform == anthropic.Bedrock && token == "" {
+		token = getenv(ambient)
+	}
 	p.anthropic = anthropic.Connect(anthropic.Access{
-		Provider: p.name, BaseURL: p.BaseURL, Key: p.key.Reveal(), Token: p.token.Reveal(), Version: p.APIVersion,
+		Provider: p.name, BaseURL: p.BaseURL, Key: p.key.Reveal(), Token: token, Version: p.APIVersion,
 		Platform: p.Platform, Region: p.Region, Project: p.Project, Idle: idle,
 	})
 	return nil

@@ -10,15 +10,16 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // answer assembles the pieces of a stream.
 type answer struct {
 	provider, model string
 	emit            func(model.Delta) error
-	watch           *wire.Watch
-	limits          wire.Limits
+	watch           *transport.Watch
+	limits          transport.Limits
 	sent            int // bytes of the request
 
 	id       string

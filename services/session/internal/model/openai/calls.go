@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // call is a tool call that is being streamed or held back.
 type call struct {
-	index    wire.Count // the server's; -1 when it sends none
+	index    transport.Count // the server's; -1 when it sends none
 	id, name string
 	args     arguments
 	again    bytes.Buffer    // arguments that follow complete ones: repeats of them, or those of other calls
@@ -182,7 +182,7 @@ func (c *call) other(p *piece) bool {
 	return c.id == "" && more && c.args.whole() && !c.args.bare() && !c.args.equal(p.canonical())
 }
 
-func (a *answer) add(index wire.Count) *call {
+func (a *answer) add(index transport.Count) *call {
 	c := &call{index: index}
 	a.calls = append(a.calls, c)
 	return c

@@ -4,27 +4,23 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"sync/atomic"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/openai/client"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // chat streams from one provider with the Chat Completions API. It is safe for
 // concurrent use.
 type chat struct {
-	cfg     Config
-	service sdk.ChatCompletionService
-	back    atomic.Int32 // the level of reasoning that the server accepts, as far as known
+	cfg  Config
+	back atomic.Int32 // the level of reasoning that the server accepts, as far as known
 }
 
 func newChat(c Config) *chat {
-	m := &chat{cfg: c, service: sdk.NewChatCompletionService(client.Service(c.BaseURL, c.Key)...)}
+	m := &chat{cfg: c}
 	m.back.Store(int32(firstLevel(c.Reasoning)))
 	return m
 }
@@ -56,22 +52,21 @@ func (m *chat) Stream(ctx context.Context, r model.Request, emit func(model.Delt
 			return resp, nil
 		}
 		if begun || m.cfg.Reasoning == Always || m.cfg.Reasoning == Never || !t.next() {
-			return nil, wire.Named(t.err, sent(m.conversation(r, t.level)))
+			return nil, prompt.Named(t.err, sent(m.conversation(r, t.level)))
 		}
 	}
 }
 
 // ask makes one request.
 func (m *chat) ask(ctx context.Context, r model.Request, body []byte, emit func(model.Delta) error) (*model.Response, error) {
-	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
+	watched, w := transport.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
 	defer w.End()
-	var raw *http.Response
-	written := param.NullStruct[sdk.ChatCompletionNewParams]() // body replaces it
-	if _, err := m.service.New(watched, written, client.Request(w, body, &raw)...); err != nil {
+	raw, err := client.Post(watched, w, m.cfg.BaseURL, m.cfg.Key, body, "chat", "completions")
+	if err != nil {
 		return nil, w.Fail(ctx, err)
 	}
 	defer func() { _ = raw.Body.Close() }() // The answer is complete or void by now.
 	a := &answer{provider: m.cfg.Provider, model: r.Model, emit: w.Gather(emit), watch: w, sent: len(body)}
-	a.limits = wire.Limits{Context: m.cfg.ContextTokens, Output: m.cfg.MaxOutputTokens}
+	a.limits = transport.Limits{Context: m.cfg.ContextTokens, Output: m.cfg.MaxOutputTokens}
 	return a.read(ctx, raw.Body)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // chunk is a piece of a stream, or a whole answer that a server sends instead. It
@@ -20,7 +20,7 @@ type chunk struct {
 }
 
 type choice struct {
-	Index        wire.Count      `json:"index"`
+	Index        transport.Count `json:"index"`
 	Delta        *message        `json:"delta"`
 	Message      *message        `json:"message"` // of a whole answer, or the answer so far
 	FinishReason text            `json:"finish_reason"`
@@ -38,8 +38,8 @@ type message struct {
 
 // piece is a piece of a tool call, or a whole one.
 type piece struct {
-	Index    *wire.Count `json:"index"`
-	ID       text        `json:"id"`
+	Index    *transport.Count `json:"index"`
+	ID       text             `json:"id"`
 	Function struct {
 		Name      text `json:"name"`
 		Arguments text `json:"arguments"` // an object at some servers
@@ -106,17 +106,17 @@ func (c *content) UnmarshalJSON(b []byte) error {
 
 // usage counts tokens. Servers send it once, or send the sum so far repeatedly.
 type usage struct {
-	Prompt        wire.Count `json:"prompt_tokens"`
-	Completion    wire.Count `json:"completion_tokens"`
-	Total         wire.Count `json:"total_tokens"`
+	Prompt        transport.Count `json:"prompt_tokens"`
+	Completion    transport.Count `json:"completion_tokens"`
+	Total         transport.Count `json:"total_tokens"`
 	PromptDetails struct {
-		Cached wire.Count `json:"cached_tokens"`
+		Cached transport.Count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
-		Reasoning wire.Count `json:"reasoning_tokens"`
+		Reasoning transport.Count `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
-	Cached   wire.Count `json:"cached_tokens"`
-	CacheHit wire.Count `json:"prompt_cache_hit_tokens"`
+	Cached   transport.Count `json:"cached_tokens"`
+	CacheHit transport.Count `json:"prompt_cache_hit_tokens"`
 }
 
 // add merges a later usage.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // whole adds up the messages that a server sends in place of deltas: one whole
@@ -30,7 +30,7 @@ func (w *whole) add(m message) {
 		}
 	}
 	for i, p := range m.ToolCalls {
-		index := wire.Count(i)
+		index := transport.Count(i)
 		p.Index = &index
 		if i < len(w.calls) && w.calls[i].extendedBy(p) {
 			w.calls[i] = p

@@ -16,12 +16,12 @@ import (
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/streamtest"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 	"github.com/fairlead/fairlead/services/session/modeltest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { wire.CloseIdle() }))
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { transport.CloseIdle() }))
 }
 
 const ok = sessionv1.ToolOutcome_TOOL_OUTCOME_OK

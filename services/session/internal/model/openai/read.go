@@ -9,13 +9,13 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // read reads a stream to its end. The answer is complete after a finish reason,
 // however the stream ends; without one, after [DONE].
 func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, error) {
-	events := wire.NewEvents(body)
+	events := transport.NewEvents(body)
 	for {
 		ev, err := events.Next()
 		switch {
@@ -62,14 +62,14 @@ func (a *answer) done() (*model.Response, error) {
 }
 
 // event handles one event of the stream.
-func (a *answer) event(ev wire.Event) error {
+func (a *answer) event(ev transport.Event) error {
 	if ev.Name == "error" || !ev.JSON {
-		return a.watch.Told(wire.ReadError(ev.Data), 0)
+		return a.watch.Told(transport.ReadError(ev.Data), 0)
 	}
 	var c chunk
 	err := json.Unmarshal(ev.Data, &c)
 	if err != nil || c.failed() {
-		if told, ok := wire.FindError(ev.Data); ok {
+		if told, ok := transport.FindError(ev.Data); ok {
 			return a.watch.Told(told, 0)
 		}
 	}

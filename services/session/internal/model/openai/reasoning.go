@@ -9,7 +9,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // When reasoning is returned to the server that sent it.
@@ -90,12 +91,12 @@ func (m *chat) appendReasoning(buf []byte, r model.Request, blocks []*sessionv1.
 	switch field {
 	case "reasoning_content", "reasoning":
 		buf = append(append(buf, `,"`...), field...)
-		buf = wire.AppendString(append(buf, `":`...), text.String())
+		buf = prompt.AppendString(append(buf, `":`...), text.String())
 	}
 	if details != nil {
 		buf = append(buf, `,"reasoning_details":[`...)
 		for _, d := range details {
-			buf = append(wire.Next(buf), d...)
+			buf = append(prompt.Next(buf), d...)
 		}
 		buf = append(buf, ']')
 	}
@@ -120,7 +121,7 @@ var (
 // false if the refusal is not about reasoning, or no level is left.
 func (t *trial) next() bool {
 	var e *model.Error
-	var told *wire.ReportedError
+	var told *transport.ReportedError
 	if !errors.As(t.err, &e) || e.Kind != model.Refused || !errors.As(t.err, &told) || !aboutReasoning.MatchString(told.Message) {
 		return false
 	}

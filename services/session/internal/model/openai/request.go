@@ -1,32 +1,30 @@
 package openai
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/shared"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 )
 
 // conversation is that of r, with reasoning unless the level has none.
-func (m *chat) conversation(r model.Request, l level) *wire.Conversation {
-	return wire.NewConversation(r, func(b *sessionv1.Block) bool {
+func (m *chat) conversation(r model.Request, l level) *prompt.Conversation {
+	return prompt.New(r, func(b *sessionv1.Block) bool {
 		_, ok := m.own(r.Model, b)
 		return ok && l != none
 	})
 }
 
 // body returns the whole request as JSON, with reasoning according to the level.
-// Tools and messages are not left to the SDK: for ten thousand messages its reflection
+// Tools and messages are not left to encoding/json: for ten thousand messages its reflection
 // takes many times as long as this code.
 func (m *chat) body(r model.Request, l level) ([]byte, error) {
 	c := m.conversation(r, l)
-	head, err := m.head(r).MarshalJSON()
+	head, err := json.Marshal(m.head(r))
 	if err != nil {
 		return nil, fmt.Errorf("write the request: %w", err)
 	}
@@ -53,30 +51,35 @@ func (m *chat) body(r model.Request, l level) ([]byte, error) {
 	return append(buf, "]}"...), nil
 }
 
-// head returns the request without its tools and messages.
-func (m *chat) head(r model.Request) sdk.ChatCompletionNewParams {
-	p := sdk.ChatCompletionNewParams{
-		Model:           r.Model,
-		StreamOptions:   sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)},
-		ReasoningEffort: shared.ReasoningEffort(m.cfg.ReasoningEffort),
-	}
-	if r.Temperature != nil {
-		p.Temperature = sdk.Float(*r.Temperature)
-	}
-	if r.TopP != nil {
-		p.TopP = sdk.Float(*r.TopP)
-	}
-	p.SetExtraFields(m.extra(r))
+// head is a request in the API's form, without its tools and messages.
+type head struct {
+	Model         string        `json:"model"`
+	Stream        bool          `json:"stream"`
+	StreamOptions streamOptions `json:"stream_options"`
+	Effort        string        `json:"reasoning_effort,omitempty"`
+	Temperature   *float64      `json:"temperature,omitempty"`
+	TopP          *float64      `json:"top_p,omitempty"`
+	MaxCompletion int64         `json:"max_completion_tokens,omitempty"`
+	Max           int64         `json:"max_tokens,omitempty"` // deprecated at OpenAI, and all that older compatible servers know
+	wishes
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+func (m *chat) head(r model.Request) head {
+	h := head{Model: r.Model, Stream: true, StreamOptions: streamOptions{true}, Effort: m.effort(r), Temperature: r.Temperature, TopP: r.TopP, wishes: wishesOf(r)}
 	limit := max(m.cfg.MaxOutputTokens, 1)
 	if r.MaxOutputTokens > 0 {
 		limit = min(r.MaxOutputTokens, limit)
 	}
 	if m.cfg.LegacyMaxTokens {
-		p.MaxTokens = sdk.Int(limit) // deprecated at OpenAI, and all that older compatible servers know
+		h.Max = limit
 	} else {
-		p.MaxCompletionTokens = sdk.Int(limit)
+		h.MaxCompletion = limit
 	}
-	return p
+	return h
 }
 
 func appendTools(buf []byte, tools []model.Tool) (_ []byte, err error) {
@@ -85,9 +88,9 @@ func appendTools(buf []byte, tools []model.Tool) (_ []byte, err error) {
 	}
 	buf = append(buf, `,"tools":[`...)
 	for _, t := range tools {
-		buf = wire.AppendString(append(wire.Next(buf), `{"type":"function","function":{"name":`...), t.Name)
+		buf = prompt.AppendString(append(prompt.Next(buf), `{"type":"function","function":{"name":`...), t.Name)
 		if t.Description != "" {
-			buf = wire.AppendString(append(buf, `,"description":`...), t.Description)
+			buf = prompt.AppendString(append(buf, `,"description":`...), t.Description)
 		}
 		if buf, err = t.AppendSchema(append(buf, `,"parameters":`...)); err != nil {
 			return nil, err
@@ -102,15 +105,15 @@ func appendTools(buf []byte, tools []model.Tool) (_ []byte, err error) {
 
 // appendMessage writes a message that is a text.
 func appendMessage(buf []byte, role, text string) []byte {
-	buf = append(append(wire.Next(buf), `{"role":"`...), role...)
-	buf = wire.AppendString(append(buf, `","content":`...), text)
+	buf = append(append(prompt.Next(buf), `{"role":"`...), role...)
+	buf = prompt.AppendString(append(buf, `","content":`...), text)
 	return append(buf, '}')
 }
 
 // appendAssistant writes a message of the model, with its reasoning according to the
 // level.
-func (m *chat) appendAssistant(buf []byte, c *wire.Conversation, r model.Request, blocks []*sessionv1.Block, l level) []byte {
-	buf = append(wire.Next(buf), `{"role":"assistant"`...)
+func (m *chat) appendAssistant(buf []byte, c *prompt.Conversation, r model.Request, blocks []*sessionv1.Block, l level) []byte {
+	buf = append(prompt.Next(buf), `{"role":"assistant"`...)
 	var said []string
 	calls := 0
 	for _, b := range blocks {
@@ -122,7 +125,7 @@ func (m *chat) appendAssistant(buf []byte, c *wire.Conversation, r model.Request
 		}
 	}
 	if len(said) > 0 {
-		buf = wire.AppendString(append(buf, `,"content":`...), strings.Join(said, "\n\n"))
+		buf = prompt.AppendString(append(buf, `,"content":`...), strings.Join(said, "\n\n"))
 	}
 	if l != none {
 		buf = m.appendReasoning(buf, r, blocks, l == all && calls > 0)
@@ -133,16 +136,16 @@ func (m *chat) appendAssistant(buf []byte, c *wire.Conversation, r model.Request
 	return append(buf, '}')
 }
 
-func (m *chat) appendCalls(buf []byte, c *wire.Conversation, r model.Request, blocks []*sessionv1.Block) []byte {
+func (m *chat) appendCalls(buf []byte, c *prompt.Conversation, r model.Request, blocks []*sessionv1.Block) []byte {
 	buf = append(buf, `,"tool_calls":[`...)
 	for _, b := range blocks {
 		u := b.GetToolUse()
 		if u == nil {
 			continue
 		}
-		buf = wire.AppendString(append(wire.Next(buf), `{"type":"function","id":`...), c.ID(u.GetCallId()))
-		buf = wire.AppendString(append(buf, `,"function":{"name":`...), u.GetTool())
-		buf = wire.AppendString(append(buf, `,"arguments":`...), string(wire.Arguments(u.GetArgumentsJson())))
+		buf = prompt.AppendString(append(prompt.Next(buf), `{"type":"function","id":`...), c.ID(u.GetCallId()))
+		buf = prompt.AppendString(append(buf, `,"function":{"name":`...), u.GetTool())
+		buf = prompt.AppendString(append(buf, `,"arguments":`...), string(prompt.Arguments(u.GetArgumentsJson())))
 		buf = append(buf, '}')
 		if o, _ := m.own(r.Model, b); o.Extra != nil {
 			buf = append(append(buf, `,"extra_content":`...), o.Extra...)

@@ -8,7 +8,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/internal/kit/media"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 )
 
 // part is a part of a user's message: a text or an image.
@@ -19,14 +19,14 @@ type part struct {
 
 // appendUser writes a tool message for each result, and then a user message with
 // everything else: the user's words, and the images of results.
-func appendUser(buf []byte, c *wire.Conversation, blocks []*sessionv1.Block) []byte {
+func appendUser(buf []byte, c *prompt.Conversation, blocks []*sessionv1.Block) []byte {
 	var parts []part
 	for _, b := range blocks {
 		switch k := b.GetKind().(type) {
 		case *sessionv1.Block_ToolResult:
 			text, images := result(k.ToolResult)
-			buf = wire.AppendString(append(wire.Next(buf), `{"role":"tool","tool_call_id":`...), c.ID(k.ToolResult.GetCallId()))
-			buf = wire.AppendString(append(buf, `,"content":`...), text)
+			buf = prompt.AppendString(append(prompt.Next(buf), `{"role":"tool","tool_call_id":`...), c.ID(k.ToolResult.GetCallId()))
+			buf = prompt.AppendString(append(buf, `,"content":`...), text)
 			buf = append(buf, '}')
 			parts = append(parts, images...)
 		case *sessionv1.Block_Content:
@@ -49,22 +49,22 @@ func appendParts(buf []byte, parts []part) []byte {
 		}
 		return appendMessage(buf, "user", strings.Join(texts, "\n\n"))
 	}
-	buf = append(wire.Next(buf), `{"role":"user","content":[`...)
+	buf = append(prompt.Next(buf), `{"role":"user","content":[`...)
 	for _, p := range parts {
 		if p.image == nil {
-			buf = wire.AppendString(append(wire.Next(buf), `{"type":"text","text":`...), p.text)
+			buf = prompt.AppendString(append(prompt.Next(buf), `{"type":"text","text":`...), p.text)
 			buf = append(buf, '}')
 			continue
 		}
-		buf = append(wire.Next(buf), `{"type":"image_url","image_url":{"url":`...)
-		buf = wire.AppendDataURL(buf, media.Canonical(p.image.GetMediaType()), p.image.GetData())
+		buf = append(prompt.Next(buf), `{"type":"image_url","image_url":{"url":`...)
+		buf = prompt.AppendDataURL(buf, media.Canonical(p.image.GetMediaType()), p.image.GetData())
 		buf = append(buf, "}}"...)
 	}
 	return append(buf, "]}"...)
 }
 
 // sent gives the blocks that the request's messages of the user and of tools are made of.
-func sent(c *wire.Conversation) (out [][]*sessionv1.Block) {
+func sent(c *prompt.Conversation) (out [][]*sessionv1.Block) {
 	if c.System != "" {
 		out = append(out, nil)
 	}
@@ -94,9 +94,9 @@ func sent(c *wire.Conversation) (out [][]*sessionv1.Block) {
 func result(r *sessionv1.ToolResult) (string, []part) {
 	var lines []string
 	var images []part
-	if why := wire.Explain(r.GetOutcome()); why != "" {
+	if why := prompt.Explain(r.GetOutcome()); why != "" {
 		lines = append(lines, why)
-	} else if wire.IsError(r.GetOutcome()) {
+	} else if prompt.IsError(r.GetOutcome()) {
 		lines = append(lines, "The tool reports an error:")
 	}
 	for _, piece := range r.GetContent() {
@@ -105,7 +105,7 @@ func result(r *sessionv1.ToolResult) (string, []part) {
 		case p.image != nil:
 			lines = append(lines, "[an image, shown in the next message]")
 			images = append(images, p)
-		case !wire.Blank(p.text):
+		case !prompt.Blank(p.text):
 			lines = append(lines, p.text)
 		}
 	}
@@ -120,7 +120,7 @@ func newPart(c *commonv1.Content) part {
 	case *commonv1.Content_Image:
 		return part{image: k.Image}
 	case *commonv1.Content_Document:
-		return part{text: wire.DocumentText(k.Document)}
+		return part{text: prompt.DocumentText(k.Document)}
 	}
 	return part{text: c.GetText().GetText()}
 }

@@ -1,43 +1,51 @@
 package openai
 
 import (
+	"cmp"
+
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/openai/client"
 )
 
-// maxEffort is the word for the most thinking in Anthropic's API, which this one does not have.
-const maxEffort = "max"
+// wishes are the fields of a request that no turn has.
+type wishes struct {
+	Stop       []string        `json:"stop,omitempty"`
+	Format     *responseFormat `json:"response_format,omitempty"`
+	ToolChoice any             `json:"tool_choice,omitempty"`
+	Parallel   *bool           `json:"parallel_tool_calls,omitempty"`
+}
 
-// extra returns the fields of a request that no turn has, and the one that makes it a stream.
-func (m *chat) extra(r model.Request) map[string]any {
-	w := r.Wishes
-	f := map[string]any{"stream": true}
-	if len(w.StopSequences) > 0 {
-		f["stop"] = w.StopSequences
+type responseFormat struct {
+	Type   string        `json:"type"`
+	Schema client.Format `json:"json_schema"`
+}
+
+type namedTool struct {
+	Type     string   `json:"type"`
+	Function toolName `json:"function"`
+}
+
+type toolName struct {
+	Name string `json:"name"`
+}
+
+// wishesOf returns the fields of a request. The API refuses those about tools where it has none.
+func wishesOf(r model.Request) wishes {
+	w := wishes{Stop: r.Wishes.StopSequences}
+	if f := r.Wishes.Format; len(f.Schema) > 0 {
+		w.Format = &responseFormat{"json_schema", client.FormatOf(f)}
 	}
-	if len(w.Format.Schema) > 0 {
-		f["response_format"] = map[string]any{"type": "json_schema", "json_schema": client.Format(w.Format)}
-	}
-	if w.Effort != "" && m.cfg.ReasoningEffort == "" {
-		f["reasoning_effort"] = w.Effort
-		if w.Effort == maxEffort {
-			f["reasoning_effort"] = "high"
+	if len(r.Tools) > 0 {
+		choice := r.Wishes.ToolChoice
+		w.ToolChoice, w.Parallel = client.Choice(choice), client.Parallel(choice)
+		if choice.Mode == model.ToolNamed {
+			w.ToolChoice = namedTool{"function", toolName{choice.Name}}
 		}
 	}
-	if len(r.Tools) == 0 {
-		return f
-	}
-	switch w.ToolChoice.Mode {
-	case model.ToolNone:
-		f["tool_choice"] = "none"
-	case model.ToolAny:
-		f["tool_choice"] = "required"
-	case model.ToolNamed:
-		f["tool_choice"] = map[string]any{"type": "function", "function": map[string]string{"name": w.ToolChoice.Name}}
-	case model.ToolAuto:
-	}
-	if w.ToolChoice.Single {
-		f["parallel_tool_calls"] = false
-	}
-	return f
+	return w
+}
+
+// effort returns how much the model thinks: as configured, or else as the request asks for.
+func (m *chat) effort(r model.Request) string {
+	return cmp.Or(m.cfg.ReasoningEffort, client.Effort(r.Wishes.Effort))
 }

@@ -1,4 +1,4 @@
-package wire
+package transport
 
 import "github.com/fairlead/fairlead/services/session/internal/model"
 

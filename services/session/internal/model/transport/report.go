@@ -1,4 +1,4 @@
-package wire
+package transport
 
 import (
 	"bytes"
@@ -120,7 +120,7 @@ func blank(v any) bool {
 	case bool:
 		return !v
 	case string:
-		return Blank(v)
+		return strings.TrimSpace(v) == ""
 	case json.Number:
 		return v == "0"
 	case map[string]any:
@@ -245,7 +245,7 @@ var (
 // title returns the title of a web page, or its text without one.
 func title(page []byte) string {
 	text := string(page)
-	if m := pageTitle.FindStringSubmatch(text); m != nil && !Blank(m[1]) {
+	if m := pageTitle.FindStringSubmatch(text); m != nil && strings.TrimSpace(m[1]) != "" {
 		text = m[1]
 	}
 	return html.UnescapeString(pageTag.ReplaceAllString(text, " "))

@@ -1,8 +1,9 @@
-// Package wire has the common code of providers that use HTTP: a watched
-// request, and the conversation in the order that their APIs require.
-package wire
+// Package transport sends requests to the APIs of models and reads their streams: one POST with its credential, the
+// watch over its answer, server-sent events and their variants, and what servers report as errors.
+package transport
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ var client = &http.Client{
 func CloseIdle() { client.CloseIdleConnections() }
 
 // Watch is one request and its streamed answer. It ends both when no byte has
-// come for a while. A Watch is the HTTP client of its request.
+// come for a while.
 type Watch struct {
 	provider string
 	key      string // never in an error
@@ -109,30 +110,15 @@ func (w *Watch) Complete() {
 	}
 }
 
-// Do sends the request; the SDKs call it. An error status becomes a *model.Error.
-func (w *Watch) Do(req *http.Request) (*http.Response, error) {
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	return w.answered(resp)
-}
-
-// RoundTrip is Do for an SDK that wraps the transport of its HTTP client.
-func (w *Watch) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := client.Transport.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	return w.answered(resp)
-}
-
 func (w *Watch) answered(resp *http.Response) (*http.Response, error) {
 	w.touch()
 	w.request = requestID(resp.Header)
 	if t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode/100 == 2 && t != "text/html" {
 		w.began.Store(true)
 		resp.Body = &stream{body: body{ReadCloser: resp.Body, watch: w, left: maxStream}}
+		if t == frameType {
+			resp.Body = &frames{Closer: resp.Body, from: bufio.NewReader(resp.Body)}
+		}
 		return resp, nil
 	}
 	defer func() { _ = resp.Body.Close() }()

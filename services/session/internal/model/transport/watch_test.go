@@ -1,4 +1,4 @@
-package wire
+package transport
 
 import (
 	"context"
@@ -10,10 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
-
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
 )
@@ -53,42 +50,6 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestArguments(t *testing.T) {
-	tests := []struct{ name, in, want string }{
-		{"an object", `{"a": 1}`, `{"a":1}`},
-		{"nothing", " ", `{}`},
-		{"half an object", `{"a":`, `{"_invalid_arguments":"{\"a\":"}`},
-		{"a list", `[1]`, `{"_invalid_arguments":"[1]"}`},
-		{"null", `null`, `{"_invalid_arguments":"null"}`},
-		{"two objects", `{}{}`, `{"_invalid_arguments":"{}{}"}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, string(Arguments(tt.in))); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestEveryOutcomeIsToldApart(t *testing.T) {
-	seen := map[string]sessionv1.ToolOutcome{}
-	for n := range sessionv1.ToolOutcome_name {
-		o := sessionv1.ToolOutcome(n)
-		switch o {
-		case sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED, sessionv1.ToolOutcome_TOOL_OUTCOME_OK, sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR:
-			if Explain(o) != "" {
-				t.Errorf("%s is explained as %q", o, Explain(o))
-			}
-			continue
-		}
-		if before, ok := seen[Explain(o)]; ok || Explain(o) == "" || !IsError(o) {
-			t.Errorf("%s is explained as %q, as is %s", o, Explain(o), before)
-		}
-		seen[Explain(o)] = o
-	}
-}
-
 func TestQuoteHidesTheKeyAndIsShort(t *testing.T) {
 	got := Quote("bad  key\nsk-1 "+strings.Repeat("é", 400), "sk-1")
 	if !strings.HasPrefix(got, "bad key [key] é") || len([]rune(got)) != 301 {
@@ -96,16 +57,12 @@ func TestQuoteHidesTheKeyAndIsShort(t *testing.T) {
 	}
 }
 
-// get makes a request through a Watch and reads the answer to its end.
-func get(ctx context.Context, t *testing.T, url string, idle time.Duration) error {
+// post makes a request through a Watch and reads the answer to its end.
+func post(ctx context.Context, t *testing.T, url string, idle time.Duration) error {
 	t.Helper()
 	watched, w := Begin(ctx, "fake", "", idle)
 	t.Cleanup(w.End)
-	req, err := http.NewRequestWithContext(watched, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := w.Do(req)
+	resp, err := w.Post(watched, url, nil, Bearer("k"), []byte("{}"))
 	if err != nil {
 		return w.Fail(ctx, err)
 	}
@@ -126,7 +83,10 @@ func TestWatch(t *testing.T) {
 		midway bool
 		want   string
 	}{
-		{"a server that never answers is silent", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 50 * time.Millisecond, model.Unavailable, false, "was silent for 50ms"},
+		{"a server that never answers is silent", func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the client is gone
+			<-r.Context().Done()
+		}, 50 * time.Millisecond, model.Unavailable, false, "was silent for 50ms"},
 		{"a redirection is not followed", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/else", http.StatusFound) }, time.Minute, model.Refused, false, "redirection"},
 		{"a stream without end is ended", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -141,7 +101,7 @@ func TestWatch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(tt.serve))
 			t.Cleanup(s.Close)
-			err := get(t.Context(), t, s.URL, tt.idle)
+			err := post(t.Context(), t, s.URL, tt.idle)
 			var e *model.Error
 			if !errors.As(err, &e) || e.Kind != tt.kind || e.Midway != tt.midway || !strings.Contains(e.Message, tt.want) {
 				t.Errorf("got %v", err)

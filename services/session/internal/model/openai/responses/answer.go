@@ -9,15 +9,16 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // answer assembles the events of a stream.
 type answer struct {
 	provider, model string
 	emit            func(model.Delta) error
-	watch           *wire.Watch
-	limits          wire.Limits
+	watch           *transport.Watch
+	limits          transport.Limits
 	sent            int // bytes of the request
 
 	id      string
@@ -36,7 +37,7 @@ const maxItems = 1000
 
 // item returns the item with the server's index, or adds one. Some servers give one
 // index to all items, and other ids with every event.
-func (a *answer) item(index wire.Count, kind, id string) *item {
+func (a *answer) item(index transport.Count, kind, id string) *item {
 	for _, it := range slices.Backward(a.items) {
 		if it.index != index || it.done && (it.Type != kind || id != "" && it.ID != "" && it.ID != id) {
 			continue
@@ -211,14 +212,14 @@ func (a *answer) finish(output []outputItem) error {
 	streamed := len(a.items) > 0
 	for i := range output[:min(len(output), maxItems+1)] {
 		o := &output[i]
-		at := slices.IndexFunc(a.items, func(it *item) bool { return it.index == wire.Count(i) && it.Type == o.Type })
+		at := slices.IndexFunc(a.items, func(it *item) bool { return it.index == transport.Count(i) && it.Type == o.Type })
 		switch {
 		case at >= 0:
 			if err := a.end(a.items[at], o); err != nil {
 				return err
 			}
 		case !streamed:
-			if err := a.end(a.item(wire.Count(i), o.Type, o.ID), o); err != nil {
+			if err := a.end(a.item(transport.Count(i), o.Type, o.ID), o); err != nil {
 				return err
 			}
 		}

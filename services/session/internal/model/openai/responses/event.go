@@ -5,23 +5,23 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // event is the part of an event of the stream that we need. A model sends one for
 // each token, and the SDK's own type of all events takes eight times as long to decode.
 type event struct {
-	Type      string        `json:"type"`
-	Index     wire.Count    `json:"output_index"`
-	ItemID    string        `json:"item_id"`
-	Part      wire.Count    `json:"content_index"`
-	Summary   wire.Count    `json:"summary_index"`
-	Delta     string        `json:"delta"`
-	Text      string        `json:"text"`
-	Refusal   string        `json:"refusal"`
-	Arguments string        `json:"arguments"`
-	Item      *outputItem   `json:"item"`
-	Response  *wholeMessage `json:"response"`
+	Type      string          `json:"type"`
+	Index     transport.Count `json:"output_index"`
+	ItemID    string          `json:"item_id"`
+	Part      transport.Count `json:"content_index"`
+	Summary   transport.Count `json:"summary_index"`
+	Delta     string          `json:"delta"`
+	Text      string          `json:"text"`
+	Refusal   string          `json:"refusal"`
+	Arguments string          `json:"arguments"`
+	Item      *outputItem     `json:"item"`
+	Response  *wholeMessage   `json:"response"`
 }
 
 // wholeMessage is a response: as far as it is at its start, or at its end.
@@ -59,13 +59,13 @@ type outputPart struct {
 // usage counts tokens; the input includes what comes from the cache, the output
 // includes the reasoning.
 type usage struct {
-	Input        wire.Count `json:"input_tokens"`
+	Input        transport.Count `json:"input_tokens"`
 	InputDetails struct {
-		Cached wire.Count `json:"cached_tokens"`
+		Cached transport.Count `json:"cached_tokens"`
 	} `json:"input_tokens_details"`
-	Output        wire.Count `json:"output_tokens"`
+	Output        transport.Count `json:"output_tokens"`
 	OutputDetails struct {
-		Reasoning wire.Count `json:"reasoning_tokens"`
+		Reasoning transport.Count `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
 }
 

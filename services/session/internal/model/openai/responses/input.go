@@ -11,7 +11,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/media"
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 )
 
 // opaque is the provider data of a block.
@@ -56,21 +56,21 @@ func read(b *sessionv1.Block) (o opaque) {
 
 // input is the request in the making, and the blocks that each of its items is made of.
 type input struct {
-	conversation *wire.Conversation
+	conversation *prompt.Conversation
 	buf          []byte
 	sent         [][]*sessionv1.Block
 }
 
 // item begins an item.
 func (in *input) item(begin string, from ...*sessionv1.Block) {
-	in.buf = append(wire.Next(in.buf), begin...)
+	in.buf = append(prompt.Next(in.buf), begin...)
 	in.sent = append(in.sent, from)
 }
 
 // field appends a field that is a text.
 func (in *input) field(name, value string) {
 	in.buf = append(append(append(in.buf, `,"`...), name...), `":`...)
-	in.buf = wire.AppendString(in.buf, value)
+	in.buf = prompt.AppendString(in.buf, value)
 }
 
 func (in *input) tools(tools []model.Tool) (err error) {
@@ -79,7 +79,7 @@ func (in *input) tools(tools []model.Tool) (err error) {
 	}
 	in.buf = append(in.buf, `,"tools":[`...)
 	for _, t := range tools { // strict is true unless it is sent: it refuses most schemas
-		in.buf = append(wire.Next(in.buf), `{"type":"function","strict":`...)
+		in.buf = append(prompt.Next(in.buf), `{"type":"function","strict":`...)
 		in.buf = strconv.AppendBool(in.buf, t.Strict)
 		in.field("name", t.Name)
 		if t.Description != "" {
@@ -120,7 +120,7 @@ func (in *input) assistant(blocks []*sessionv1.Block, replay bool) {
 			in.item(`{"type":"function_call"`)
 			in.field("call_id", in.conversation.ID(k.ToolUse.GetCallId()))
 			in.field("name", k.ToolUse.GetTool())
-			in.field("arguments", string(wire.Arguments(k.ToolUse.GetArgumentsJson())))
+			in.field("arguments", string(prompt.Arguments(k.ToolUse.GetArgumentsJson())))
 			in.buf = append(in.buf, '}')
 		}
 	}
@@ -135,7 +135,7 @@ func (in *input) reasoning(r *reasoning) {
 	texts := func(name, kind string, texts []string) {
 		in.buf = append(append(append(in.buf, `,"`...), name...), `":[`...)
 		for _, s := range texts {
-			in.buf = append(append(wire.Next(in.buf), `{"type":`...), kind...)
+			in.buf = append(append(prompt.Next(in.buf), `{"type":`...), kind...)
 			in.field("text", s)
 			in.buf = append(in.buf, '}')
 		}
@@ -172,14 +172,14 @@ func (in *input) user(blocks []*sessionv1.Block) {
 // result writes a tool's result: a text, or a list when it has images or documents.
 func (in *input) result(b *sessionv1.Block, r *sessionv1.ToolResult) {
 	var pieces []*commonv1.Content
-	if why := wire.Explain(r.GetOutcome()); why != "" {
+	if why := prompt.Explain(r.GetOutcome()); why != "" {
 		pieces = append(pieces, text(why))
-	} else if wire.IsError(r.GetOutcome()) {
+	} else if prompt.IsError(r.GetOutcome()) {
 		pieces = append(pieces, text("The tool reports an error:"))
 	}
 	plain := true
 	for _, piece := range r.GetContent() {
-		if t := piece.GetText(); piece.GetKind() == nil || t != nil && wire.Blank(t.GetText()) {
+		if t := piece.GetText(); piece.GetKind() == nil || t != nil && prompt.Blank(t.GetText()) {
 			continue
 		}
 		plain = plain && shown(piece) == nil
@@ -210,7 +210,7 @@ func (in *input) result(b *sessionv1.Block, r *sessionv1.ToolResult) {
 func (in *input) content(c *commonv1.Content) {
 	m := shown(c)
 	if m == nil {
-		in.buf = append(wire.Next(in.buf), `{"type":"input_text"`...)
+		in.buf = append(prompt.Next(in.buf), `{"type":"input_text"`...)
 		in.field("text", words(c))
 		in.buf = append(in.buf, '}')
 		return
@@ -219,12 +219,12 @@ func (in *input) content(c *commonv1.Content) {
 	if c.GetDocument() != nil {
 		name = `{"type":"input_file"`
 	}
-	in.buf = append(wire.Next(in.buf), name...)
+	in.buf = append(prompt.Next(in.buf), name...)
 	if c.GetDocument() != nil {
 		in.field("filename", filename(m.GetTitle()))
 		in.buf = append(in.buf, `,"file_data":`...)
 	}
-	in.buf = wire.AppendDataURL(in.buf, media.Canonical(m.GetMediaType()), m.GetData())
+	in.buf = prompt.AppendDataURL(in.buf, media.Canonical(m.GetMediaType()), m.GetData())
 	in.buf = append(in.buf, '}')
 }
 
@@ -239,7 +239,7 @@ func shown(c *commonv1.Content) *commonv1.Media {
 // words returns a part as text.
 func words(c *commonv1.Content) string {
 	if d := c.GetDocument(); d != nil {
-		return wire.DocumentText(d)
+		return prompt.DocumentText(d)
 	}
 	return c.GetText().GetText()
 }

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // Kinds of items and of their parts.
@@ -19,7 +19,7 @@ const (
 
 // item is an item of the output that is being streamed or held back.
 type item struct {
-	index wire.Count // the server's
+	index transport.Count // the server's
 	outputItem
 	parts   []*part
 	last    *part           // the one that grew last
@@ -32,7 +32,7 @@ type item struct {
 // partKey names a part of an item.
 type partKey struct {
 	kind  string
-	index wire.Count
+	index transport.Count
 }
 
 // part is a part of an item, piece by piece.
@@ -112,10 +112,10 @@ func (o *outputItem) final() (out []finalPart) {
 		out = append(out, finalPart{partKey{kindCall, 0}, o.Arguments})
 	case kindMessage, kindReasoning:
 		for i, p := range o.Summary {
-			out = append(out, finalPart{partKey{kindSummary, wire.Count(i)}, p.Text})
+			out = append(out, finalPart{partKey{kindSummary, transport.Count(i)}, p.Text})
 		}
 		for i, p := range o.Content {
-			out = append(out, finalPart{partKey{o.Type, wire.Count(i)}, p.Text + p.Refusal})
+			out = append(out, finalPart{partKey{o.Type, transport.Count(i)}, p.Text + p.Refusal})
 		}
 	}
 	return out

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // read reads a stream to its end. The answer is complete only with the event that
 // has the whole response.
 func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, error) {
-	events := wire.NewEvents(body)
+	events := transport.NewEvents(body)
 	for {
 		ev, err := events.Next()
 		var syntax *json.SyntaxError
@@ -39,20 +39,20 @@ func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, err
 }
 
 // handle handles one event of the stream; done reports that the answer is complete.
-func (a *answer) handle(ev wire.Event) (done bool, err error) {
+func (a *answer) handle(ev transport.Event) (done bool, err error) {
 	var e event
 	switch {
 	case string(ev.Data) == "[DONE]":
 		return false, nil
 	case ev.Name == reportedFailure, !ev.JSON:
-		return false, a.watch.Told(wire.ReadError(ev.Data), 0)
+		return false, a.watch.Told(transport.ReadError(ev.Data), 0)
 	case json.Unmarshal(ev.Data, &e) != nil:
-		if told, ok := wire.FindError(ev.Data); ok {
+		if told, ok := transport.FindError(ev.Data); ok {
 			return false, a.watch.Told(told, 0)
 		}
 		return false, a.malformed("an event has another form")
 	case e.Type == reportedFailure:
-		return false, a.watch.Told(wire.ReadError(ev.Data), 0)
+		return false, a.watch.Told(transport.ReadError(ev.Data), 0)
 	case e.Type == "":
 		return a.untyped(ev.Data)
 	case e.Response != nil:
@@ -67,7 +67,7 @@ func (a *answer) untyped(raw []byte) (done bool, err error) {
 	if json.Unmarshal(raw, &r) == nil && r.Object == "response" {
 		return a.whole("response."+r.Status, &r)
 	}
-	if told, ok := wire.FindError(raw); ok {
+	if told, ok := transport.FindError(raw); ok {
 		return false, a.watch.Told(told, 0)
 	}
 	return false, a.malformed("an event has no type")
@@ -97,7 +97,7 @@ func (a *answer) whole(kind string, r *wholeMessage) (done bool, err error) {
 
 func (a *answer) failed(r *wholeMessage) error {
 	said, err := json.Marshal(map[string]json.RawMessage{"error": r.Error})
-	if told, ok := wire.FindError(said); err == nil && ok {
+	if told, ok := transport.FindError(said); err == nil && ok {
 		return a.watch.Told(told, 0)
 	}
 	return a.watch.Fault(model.Unavailable, "ended the answer early and gives no reason")

@@ -1,29 +1,28 @@
 package responses
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
-
-	"github.com/openai/openai-go/v3/packages/param"
-	sdk "github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/openai/client"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
 )
 
 // minOutput is the least limit that the API accepts.
 const minOutput = 16
 
-// write returns the whole request. Tools and messages are not left to the SDK: for
+// write returns the whole request. Tools and messages are not left to encoding/json: for
 // ten thousand messages its reflection takes many times as long as this code.
 func (m *Model) write(r model.Request, f form) (*input, error) {
 	if len(r.Wishes.StopSequences) > 0 {
 		return nil, errStop
 	}
-	c := wire.NewConversation(r, m.own(r.Model, f))
-	head, err := m.head(r, c, f).MarshalJSON()
+	c := prompt.New(r, m.own(r.Model, f))
+	head, err := json.Marshal(m.head(r, c, f))
 	if err != nil {
 		return nil, fmt.Errorf("write the request: %w", err)
 	}
@@ -45,37 +44,41 @@ func (m *Model) write(r model.Request, f form) (*input, error) {
 	return in, nil
 }
 
-// head returns the request without its tools and messages.
-func (m *Model) head(r model.Request, c *wire.Conversation, f form) sdk.ResponseNewParams {
+// head is a request in the API's form, without its tools and messages.
+type head struct {
+	Model           string    `json:"model"`
+	Store           bool      `json:"store"`
+	Stream          bool      `json:"stream"`
+	MaxOutputTokens int64     `json:"max_output_tokens"`
+	Temperature     *float64  `json:"temperature,omitempty"`
+	TopP            *float64  `json:"top_p,omitempty"`
+	Instructions    string    `json:"instructions,omitempty"`
+	Include         []string  `json:"include,omitempty"`
+	Reasoning       *thinking `json:"reasoning,omitempty"`
+	wishes
+}
+
+type thinking struct {
+	Effort  string `json:"effort,omitempty"`
+	Summary string `json:"summary,omitempty"`
+}
+
+func (m *Model) head(r model.Request, c *prompt.Conversation, f form) head {
 	limit := max(m.cfg.MaxOutputTokens, 1)
 	if r.MaxOutputTokens > 0 {
 		limit = min(r.MaxOutputTokens, limit)
 	}
-	p := sdk.ResponseNewParams{Model: r.Model, Store: param.NewOpt(false), MaxOutputTokens: param.NewOpt(max(limit, minOutput))}
-	if r.Temperature != nil {
-		p.Temperature = param.NewOpt(*r.Temperature)
-	}
-	if r.TopP != nil {
-		p.TopP = param.NewOpt(*r.TopP)
-	}
-	if r.Temperature != nil {
-		p.Temperature = param.NewOpt(*r.Temperature)
-	}
-	if r.TopP != nil {
-		p.TopP = param.NewOpt(*r.TopP)
-	}
-	p.SetExtraFields(m.extra(r))
-	if c.System != "" {
-		p.Instructions = param.NewOpt(c.System)
-	}
+	h := head{Model: r.Model, Stream: true, MaxOutputTokens: max(limit, minOutput), Temperature: r.Temperature, TopP: r.TopP, Instructions: c.System, wishes: wishesOf(r)}
 	if f&noEncrypted == 0 {
-		p.Include = []sdk.ResponseIncludable{sdk.ResponseIncludableReasoningEncryptedContent}
+		h.Include = []string{"reasoning.encrypted_content"}
 	}
-	effort := m.effort(r)
-	p.Reasoning.Effort = shared.ReasoningEffort(effort)
+	effort := cmp.Or(m.cfg.ReasoningEffort, client.Effort(r.Wishes.Effort))
 	thinks := r.ThinkingTokens > 0 || effort != "" && effort != "none"
-	if thinks && f&noSummary == 0 {
-		p.Reasoning.Summary = shared.ReasoningSummaryAuto
+	if effort != "" {
+		h.Reasoning = &thinking{Effort: effort}
 	}
-	return p
+	if thinks && f&noSummary == 0 {
+		h.Reasoning = &thinking{Effort: effort, Summary: "auto"}
+	}
+	return h
 }

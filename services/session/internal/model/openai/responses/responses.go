@@ -7,17 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"sync/atomic"
 	"time"
 
-	"github.com/openai/openai-go/v3/packages/param"
-	sdk "github.com/openai/openai-go/v3/responses"
-
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/openai/client"
-	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/model/prompt"
+	"github.com/fairlead/fairlead/services/session/internal/model/transport"
 )
 
 // Config configures the access to a model.
@@ -54,7 +51,6 @@ const (
 // Model streams from one provider. It is safe for concurrent use.
 type Model struct {
 	cfg     Config
-	service sdk.ResponseService
 	learned atomic.Int32 // the form that the model accepts, as far as known
 }
 
@@ -62,7 +58,7 @@ var _ model.Model = (*Model)(nil)
 
 // New returns a Model. It opens no connection yet.
 func New(c Config) *Model {
-	return &Model{cfg: c, service: sdk.NewResponseService(client.Service(c.BaseURL, c.Key)...)}
+	return &Model{cfg: c}
 }
 
 // form is what a request leaves out because the server refused it.
@@ -98,7 +94,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 		}
 		next := f | refusedForm(err)
 		if begun || next == f {
-			return nil, wire.Named(err, in.sent)
+			return nil, prompt.Named(err, in.sent)
 		}
 		f = next
 	}
@@ -114,7 +110,7 @@ var (
 // else.
 func refusedForm(err error) form {
 	var e *model.Error
-	var told *wire.ReportedError
+	var told *transport.ReportedError
 	if !errors.As(err, &e) || e.Kind != model.Refused || !errors.As(err, &told) {
 		return 0
 	}
@@ -131,15 +127,14 @@ func refusedForm(err error) form {
 
 // ask makes one request.
 func (m *Model) ask(ctx context.Context, r model.Request, body []byte, emit func(model.Delta) error) (*model.Response, error) {
-	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
+	watched, w := transport.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
 	defer w.End()
-	var raw *http.Response
-	written := param.NullStruct[sdk.ResponseNewParams]() // body replaces it
-	if _, err := m.service.New(watched, written, client.Request(w, body, &raw)...); err != nil {
+	raw, err := client.Post(watched, w, m.cfg.BaseURL, m.cfg.Key, body, "responses")
+	if err != nil {
 		return nil, w.Fail(ctx, err)
 	}
 	defer func() { _ = raw.Body.Close() }() // The answer is complete or void by now.
 	a := &answer{provider: m.cfg.Provider, model: r.Model, emit: w.Gather(emit), watch: w, sent: len(body)}
-	a.limits = wire.Limits{Context: m.cfg.ContextTokens, Output: m.cfg.MaxOutputTokens}
+	a.limits = transport.Limits{Context: m.cfg.ContextTokens, Output: m.cfg.MaxOutputTokens}
 	return a.read(ctx, raw.Body)
 }

@@ -9,40 +9,38 @@ import (
 
 var errStop = errors.New("the Responses API has no stop sequences")
 
-// extra returns the fields of a request that no turn has, and the one that makes it a stream.
-func (m *Model) extra(r model.Request) map[string]any {
-	w := r.Wishes
-	f := map[string]any{"stream": true}
-	if len(w.Format.Schema) > 0 {
-		form := client.Format(w.Format)
-		form["type"] = "json_schema"
-		f["text"] = map[string]any{"format": form}
-	}
-	if len(r.Tools) == 0 {
-		return f
-	}
-	switch w.ToolChoice.Mode {
-	case model.ToolNone:
-		f["tool_choice"] = "none"
-	case model.ToolAny:
-		f["tool_choice"] = "required"
-	case model.ToolNamed:
-		f["tool_choice"] = map[string]string{"type": "function", "name": w.ToolChoice.Name}
-	case model.ToolAuto:
-	}
-	if w.ToolChoice.Single {
-		f["parallel_tool_calls"] = false
-	}
-	return f
+// wishes are the fields of a request that no turn has.
+type wishes struct {
+	Text       *answerText `json:"text,omitempty"`
+	ToolChoice any         `json:"tool_choice,omitempty"`
+	Parallel   *bool       `json:"parallel_tool_calls,omitempty"`
 }
 
-// effort returns how much the model thinks: as configured, or else as the request asks for.
-func (m *Model) effort(r model.Request) string {
-	switch {
-	case m.cfg.ReasoningEffort != "":
-		return m.cfg.ReasoningEffort
-	case r.Wishes.Effort == "max": // of Anthropic's API
-		return "high"
+type answerText struct {
+	Format textFormat `json:"format"`
+}
+
+type textFormat struct {
+	Type string `json:"type"`
+	client.Format
+}
+
+type namedTool struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+// wishesOf returns the fields of a request. The API refuses those about tools where it has none.
+func wishesOf(r model.Request) (w wishes) {
+	if f := r.Wishes.Format; len(f.Schema) > 0 {
+		w.Text = &answerText{textFormat{"json_schema", client.FormatOf(f)}}
 	}
-	return r.Wishes.Effort
+	if len(r.Tools) > 0 {
+		choice := r.Wishes.ToolChoice
+		w.ToolChoice, w.Parallel = client.Choice(choice), client.Parallel(choice)
+		if choice.Mode == model.ToolNamed {
+			w.ToolChoice = namedTool{"function", choice.Name}
+		}
+	}
+	return w
 }

@@ -1,9 +1,11 @@
-package wire
+package prompt
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
@@ -26,7 +28,7 @@ func TestIDsOfCallsAreUniqueAndStay(t *testing.T) {
 		callID := fmt.Sprintf("%s.1.%d", ours, n)
 		messages = append(messages, streamtest.User(streamtest.Text("go")), streamtest.Assistant(streamtest.Use(callID, id, "LS", "{}")),
 			streamtest.User(streamtest.Result(callID, sessionv1.ToolOutcome_TOOL_OUTCOME_OK, "x")))
-		c := NewConversation(model.Request{Messages: messages}, func(*sessionv1.Block) bool { return false })
+		c := New(model.Request{Messages: messages}, func(*sessionv1.Block) bool { return false })
 		used := map[string]string{}
 		for i := range n + 1 {
 			call := fmt.Sprintf("%s.1.%d", ours, i)
@@ -44,10 +46,46 @@ func TestIDsOfCallsAreUniqueAndStay(t *testing.T) {
 
 func TestAMessageOfThinkingAloneIsLeftOut(t *testing.T) {
 	thought := &sessionv1.Block{Kind: &sessionv1.Block_Thinking{Thinking: &sessionv1.Thinking{Text: "hm"}}}
-	c := NewConversation(model.Request{Messages: []*sessionv1.Message{
+	c := New(model.Request{Messages: []*sessionv1.Message{
 		streamtest.User(streamtest.Text("go")), streamtest.Assistant(thought), streamtest.User(streamtest.Text("go on")),
 	}}, func(*sessionv1.Block) bool { return true })
 	if len(c.Messages) != 1 || len(c.Messages[0].Blocks) != 2 {
 		t.Errorf("got %v", c.Messages)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"an object", `{"a": 1}`, `{"a":1}`},
+		{"nothing", " ", `{}`},
+		{"half an object", `{"a":`, `{"_invalid_arguments":"{\"a\":"}`},
+		{"a list", `[1]`, `{"_invalid_arguments":"[1]"}`},
+		{"null", `null`, `{"_invalid_arguments":"null"}`},
+		{"two objects", `{}{}`, `{"_invalid_arguments":"{}{}"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, string(Arguments(tt.in))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEveryOutcomeIsToldApart(t *testing.T) {
+	seen := map[string]sessionv1.ToolOutcome{}
+	for n := range sessionv1.ToolOutcome_name {
+		o := sessionv1.ToolOutcome(n)
+		switch o {
+		case sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED, sessionv1.ToolOutcome_TOOL_OUTCOME_OK, sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR:
+			if Explain(o) != "" {
+				t.Errorf("%s is explained as %q", o, Explain(o))
+			}
+			continue
+		}
+		if before, ok := seen[Explain(o)]; ok || Explain(o) == "" || !IsError(o) {
+			t.Errorf("%s is explained as %q, as is %s", o, Explain(o), before)
+		}
+		seen[Explain(o)] = o
 	}
 }

@@ -1,4 +1,5 @@
-package wire
+// Package prompt puts a conversation into the order that the APIs of models require, and writes what they share in JSON.
+package prompt
 
 import (
 	"bytes"
@@ -31,9 +32,9 @@ type Message struct {
 	Blocks []*sessionv1.Block
 }
 
-// NewConversation orders the conversation of r. It keeps thinking for which own
+// New orders the conversation of r. It keeps thinking for which own
 // returns true.
-func NewConversation(r model.Request, own func(*sessionv1.Block) bool) *Conversation {
+func New(r model.Request, own func(*sessionv1.Block) bool) *Conversation {
 	c := &Conversation{System: r.System, Messages: make([]Message, 0, len(r.Messages)), ids: map[string]string{}}
 	var greeting []string
 	for _, m := range r.Messages {

@@ -1,4 +1,4 @@
-package wire
+package prompt
 
 import (
 	"encoding/base64"
