@@ -49,8 +49,7 @@ func (*AnsweredError) Error() string { return "the call was answered before" }
 // Is reports whether target is ErrCallNotWaiting.
 func (*AnsweredError) Is(target error) bool { return target == ErrCallNotWaiting }
 
-// DeleteGrace is the time between the deletion of a session and the due time of
-// its JobDelete.
+// DeleteGrace is the time between the deletion of a session and the due time of its JobDelete.
 const DeleteGrace = 2 * time.Second
 
 // MaxQueuedTurns bounds the turns that wait in one session.
