@@ -17,7 +17,7 @@ import (
 
 func (h *heavy) ListFiles(_ context.Context, p store.FilePage) ([]*sessionv1.File, error) {
 	return rows(h, p.AfterID, p.Limit, func(id string) *sessionv1.File {
-		return &sessionv1.File{Name: "files/" + id, Filename: heavyText, CreateTime: timestamppb.New(start)}
+		return &sessionv1.File{Name: "files/" + id, Filename: weight(id), CreateTime: timestamppb.New(start)}
 	})
 }
 
@@ -25,7 +25,7 @@ func (h *heavy) PlaceOf(context.Context, store.Key) (store.Place, int64, error) 
 	return store.Place{Made: true}, 1, nil
 }
 
-// heavySandbox has as many files. Its pages end at a size, as those of the sandbox service do. The URI of a
+// heavySandbox has as many files, of which every fifth has a long path. Its pages end at a size, as those of the sandbox service do. The URI of a
 // file is three times as long as its path.
 type heavySandbox struct {
 	Sandbox
@@ -42,7 +42,11 @@ func (s heavySandbox) ListFiles(_ context.Context, _ remote.Place, r *sandboxv1.
 		}
 		return rows(s.h, after, n, func(id string) *sandboxv1.FileInfo {
 			n, _ := strconv.ParseInt(id, 10, 64)
-			return &sandboxv1.FileInfo{Path: fmt.Sprintf("artifacts/%s%s", id, heavyPath), Size: n, Type: sandboxv1.FileType_FILE_TYPE_REGULAR}
+			long := heavyPath
+			if n%5 > 0 {
+				long = ""
+			}
+			return &sandboxv1.FileInfo{Path: fmt.Sprintf("artifacts/%s%s", id, long), Size: n, Type: sandboxv1.FileType_FILE_TYPE_REGULAR}
 		})
 	})
 	resp := &sandboxv1.ListFilesResponse{Files: files}

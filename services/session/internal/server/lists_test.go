@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// heavy is a store whose lists have entries of about 300 KB, in the order of their ids, which count from 001.
+// heavy is a store whose lists have entries in the order of their ids, which count from 001. Every tenth has about 300 KB,
+// and every event.
 type heavy struct {
 	store.Store
 	most int // entries that one read returned
@@ -43,6 +45,14 @@ const (
 )
 
 var heavyText = strings.Repeat("word ", heavyBytes/5)
+
+// weight is the text of the entry of an id: a page of three heavy entries is full, and reading the others costs little.
+func weight(id string) string {
+	if n, _ := strconv.Atoi(id); n%10 == 0 {
+		return heavyText
+	}
+	return "word"
+}
 
 // rows makes the entries behind an id.
 func rows[M any](h *heavy, after string, limit int, entry func(id string) M) (all []M, _ error) {
@@ -62,19 +72,19 @@ func (h *heavy) GetSession(context.Context, store.Key) (*sessionv1.Session, erro
 
 func (h *heavy) ListSessions(_ context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
 	return rows(h, p.AfterID, p.Limit, func(id string) *sessionv1.Session {
-		return &sessionv1.Session{Name: "sessions/" + id, CreateTime: timestamppb.New(start), Labels: map[string]string{"x": heavyText}}
+		return &sessionv1.Session{Name: "sessions/" + id, CreateTime: timestamppb.New(start), Labels: map[string]string{"x": weight(id)}}
 	})
 }
 
 func (h *heavy) ListPending(_ context.Context, p store.PendingPage) ([]*sessionv1.PendingApproval, error) {
 	return rows(h, p.AfterCall, p.Limit, func(id string) *sessionv1.PendingApproval {
-		return &sessionv1.PendingApproval{Session: "sessions/s", CallId: id, CreateTime: timestamppb.New(start), Message: heavyText}
+		return &sessionv1.PendingApproval{Session: "sessions/s", CallId: id, CreateTime: timestamppb.New(start), Message: weight(id)}
 	})
 }
 
 func (h *heavy) ListTurns(_ context.Context, _ store.Key, after string, limit int) ([]*sessionv1.Turn, error) {
 	return rows(h, after, limit, func(id string) *sessionv1.Turn {
-		return &sessionv1.Turn{Name: "sessions/s/turns/" + id, FinalText: heavyText}
+		return &sessionv1.Turn{Name: "sessions/s/turns/" + id, FinalText: weight(id)}
 	})
 }
 
@@ -88,10 +98,9 @@ func (h *heavy) ListEvents(_ context.Context, _ store.Key, after int64, limit, b
 	})
 }
 
-var heavyContent = &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: heavyText}}}
-
 func heavyMessage(id string) *sessionv1.Message {
-	return &sessionv1.Message{Name: "sessions/s/messages/" + id, CreateTime: timestamppb.New(start), Blocks: []*sessionv1.Block{{Kind: &sessionv1.Block_Content{Content: heavyContent}}}}
+	content := &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: weight(id)}}}
+	return &sessionv1.Message{Name: "sessions/s/messages/" + id, CreateTime: timestamppb.New(start), Blocks: []*sessionv1.Block{{Kind: &sessionv1.Block_Content{Content: content}}}}
 }
 
 func (h *heavy) ListMessages(_ context.Context, _ store.Key, _, after string, limit int) ([]*sessionv1.Message, error) {
@@ -104,7 +113,7 @@ func (h *heavy) SearchMessages(_ context.Context, s store.MessageSearch) ([]*ses
 
 func (h *heavy) ListSchedules(_ context.Context, _ store.Key, after string, limit int) ([]*sessionv1.Schedule, error) {
 	return rows(h, after, limit, func(id string) *sessionv1.Schedule {
-		return &sessionv1.Schedule{Name: "sessions/s/schedules/" + id, Text: heavyText}
+		return &sessionv1.Schedule{Name: "sessions/s/schedules/" + id, Text: weight(id)}
 	})
 }
 
@@ -140,7 +149,7 @@ func (h heavyTools) ListSessionTools(ctx context.Context, r *toolsv1.ListSession
 // ListTools returns ten tools at a time.
 func (heavyTools) ListTools(_ context.Context, r *toolsv1.ListToolsRequest) (*toolsv1.ListToolsResponse, error) {
 	tools, err := rows(&heavy{}, r.PageToken, 10, func(id string) *toolsv1.Tool {
-		return &toolsv1.Tool{Name: "tools/" + id, Description: heavyText}
+		return &toolsv1.Tool{Name: "tools/" + id, Description: weight(id)}
 	})
 	resp := &toolsv1.ListToolsResponse{Tools: tools}
 	if len(tools) == 10 {
@@ -152,42 +161,42 @@ func (heavyTools) ListTools(_ context.Context, r *toolsv1.ListToolsRequest) (*to
 func (h *heavy) ListCheckpoints(_ context.Context, _ store.Key, before int64, limit int) ([]*sessionv1.Checkpoint, error) {
 	return rows(h, strconv.FormatInt(before, 10), limit, func(id string) *sessionv1.Checkpoint {
 		n, _ := strconv.ParseInt(id, 10, 64)
-		return &sessionv1.Checkpoint{Name: "sessions/s/checkpoints/" + id, Seq: n, Description: heavyText}
+		return &sessionv1.Checkpoint{Name: "sessions/s/checkpoints/" + id, Seq: n, Description: weight(id)}
 	})
 }
 
 func (h *heavy) ListFeedback(_ context.Context, _ store.Key, before string, limit int) ([]*sessionv1.Feedback, error) {
 	return rows(h, before, limit, func(id string) *sessionv1.Feedback {
-		return &sessionv1.Feedback{Name: "sessions/s/feedback/" + id, Comment: heavyText}
+		return &sessionv1.Feedback{Name: "sessions/s/feedback/" + id, Comment: weight(id)}
 	})
 }
 
 func (h *heavy) ListTriggers(_ context.Context, p store.TriggerPage) ([]*sessionv1.Trigger, error) {
 	return rows(h, p.After, p.Limit, func(id string) *sessionv1.Trigger {
-		return &sessionv1.Trigger{Name: "triggers/" + id, Text: heavyText}
+		return &sessionv1.Trigger{Name: "triggers/" + id, Text: weight(id)}
 	})
 }
 
 func (h *heavy) ListWebhooks(_ context.Context, _, after string, limit int) ([]*sessionv1.Webhook, error) {
 	return rows(h, after, limit, func(id string) *sessionv1.Webhook {
-		return &sessionv1.Webhook{Name: "webhooks/" + id, Url: heavyText}
+		return &sessionv1.Webhook{Name: "webhooks/" + id, Url: weight(id)}
 	})
 }
 
 func (h *heavy) ListDeliveries(_ context.Context, _, _, after string, limit int) ([]*sessionv1.Delivery, error) {
-	return rows(h, after, limit, func(id string) *sessionv1.Delivery { return &sessionv1.Delivery{Id: id, LastError: heavyText} })
+	return rows(h, after, limit, func(id string) *sessionv1.Delivery { return &sessionv1.Delivery{Id: id, LastError: weight(id)} })
 }
 
 func (h *heavy) ListTenants(_ context.Context, after string, limit int) ([]*sessionv1.Tenant, error) {
-	return rows(h, after, limit, func(id string) *sessionv1.Tenant { return &sessionv1.Tenant{Name: "tenants/" + id, Title: heavyText} })
+	return rows(h, after, limit, func(id string) *sessionv1.Tenant { return &sessionv1.Tenant{Name: "tenants/" + id, Title: weight(id)} })
 }
 
 func (h *heavy) ListUsers(_ context.Context, _, after string, limit int) ([]*sessionv1.User, error) {
-	return rows(h, after, limit, func(id string) *sessionv1.User { return &sessionv1.User{Name: "users/" + id, Title: heavyText} })
+	return rows(h, after, limit, func(id string) *sessionv1.User { return &sessionv1.User{Name: "users/" + id, Title: weight(id)} })
 }
 
 func (h *heavy) ListKeys(_ context.Context, p store.KeyPage) ([]*sessionv1.Key, error) {
-	return rows(h, p.AfterID, p.Limit, func(id string) *sessionv1.Key { return &sessionv1.Key{Name: "keys/" + id, Title: heavyText} })
+	return rows(h, p.AfterID, p.Limit, func(id string) *sessionv1.Key { return &sessionv1.Key{Name: "keys/" + id, Title: weight(id)} })
 }
 
 // ListAgents lists no agents: the configuration's are heavy already.
@@ -197,29 +206,29 @@ func (h *heavy) ListAgents(_ context.Context, _, collection, after string, _ boo
 	}
 	if collection == "skills" {
 		return rows(h, strings.TrimPrefix(after, "skills/s"), limit, func(id string) store.AgentRow {
-			return store.AgentRow{AgentRevision: store.AgentRevision{Name: "skills/s" + id, Spec: heavySkill()}}
+			return store.AgentRow{AgentRevision: store.AgentRevision{Name: "skills/s" + id, Spec: heavySkill(id)}}
 		})
 	}
 	if collection == "models" {
 		return rows(h, strings.TrimPrefix(after, ownPrefix+"m"), limit, func(id string) store.AgentRow {
-			spec, _ := protojson.Marshal(&sessionv1.ModelSpec{Target: "openai:gpt-5.5", Description: heavyText})
+			spec, _ := protojson.Marshal(&sessionv1.ModelSpec{Target: "openai:gpt-5.5", Description: weight(id)})
 			return store.AgentRow{AgentRevision: store.AgentRevision{Name: ownPrefix + "m" + id, Spec: spec}}
 		})
 	}
 	return rows(h, strings.TrimPrefix(after, "environments/e"), limit, func(id string) store.AgentRow {
-		spec, _ := json.Marshal(agent.Environment{Description: heavyText})
+		spec, _ := json.Marshal(agent.Environment{Description: weight(id)})
 		return store.AgentRow{AgentRevision: store.AgentRevision{Name: "environments/e" + id, Spec: spec}}
 	})
 }
 
-func heavySkill() []byte {
-	spec, _ := json.Marshal(skillSpec{Description: heavyText})
+func heavySkill(id string) []byte {
+	spec, _ := json.Marshal(skillSpec{Description: weight(id)})
 	return spec
 }
 
 // GetAgent finds any skill.
 func (h *heavy) GetAgent(_ context.Context, _, name string, _ int32) (store.AgentRow, error) {
-	return store.AgentRow{AgentRevision: store.AgentRevision{Name: name, Spec: heavySkill()}}, nil
+	return store.AgentRow{AgentRevision: store.AgentRevision{Name: name, Spec: heavySkill(path.Base(name)[1:])}}, nil
 }
 
 func (h *heavy) ListAgentVersions(_ context.Context, _, name string, before int32, limit int) ([]store.AgentRow, error) {
@@ -230,9 +239,9 @@ func (h *heavy) ListAgentVersions(_ context.Context, _, name string, before int3
 	return rows(h, after, limit, func(id string) store.AgentRow {
 		n, _ := strconv.Atoi(id)
 		if strings.HasPrefix(name, "skills/") {
-			return store.AgentRow{AgentRevision: store.AgentRevision{Name: name, Spec: heavySkill()}, Version: int32(heavyEntries + 1 - n)}
+			return store.AgentRow{AgentRevision: store.AgentRevision{Name: name, Spec: heavySkill(id)}, Version: int32(heavyEntries + 1 - n)}
 		}
-		spec := agent.Spec{Prompt: heavyText}
+		spec := agent.Spec{Prompt: weight(id)}
 		return store.AgentRow{AgentRevision: store.AgentRevision{Name: name, Spec: spec.Marshal()}, Version: int32(heavyEntries + 1 - n)}
 	})
 }
@@ -240,16 +249,17 @@ func (h *heavy) ListAgentVersions(_ context.Context, _, name string, before int3
 func (h *heavy) ListAudit(_ context.Context, p store.AuditPage) ([]*sessionv1.AuditEntry, error) {
 	return rows(h, strconv.FormatInt(p.AfterSeq, 10), p.Limit, func(id string) *sessionv1.AuditEntry {
 		n, _ := strconv.ParseInt(id, 10, 64)
-		return &sessionv1.AuditEntry{Seq: n, Resource: heavyText}
+		return &sessionv1.AuditEntry{Seq: n, Resource: weight(id)}
 	})
 }
 
-// heavyAgents are as many agents, each of that size.
+// heavyAgents are as many agents, of the same sizes.
 func heavyAgents(t *testing.T) *agent.Set {
 	t.Helper()
 	specs := map[string]agent.Spec{}
 	for n := 1; n <= heavyEntries; n++ {
-		specs[fmt.Sprintf("a%03d", n)] = agent.Spec{Prompt: "p", Greeting: heavyText, Profile: "full"}
+		id := fmt.Sprintf("%03d", n)
+		specs["a"+id] = agent.Spec{Prompt: "p", Greeting: weight(id), Profile: "full"}
 	}
 	set, err := agent.NewSet(specs, "a001")
 	if err != nil {
