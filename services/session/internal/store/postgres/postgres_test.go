@@ -40,9 +40,11 @@ func empty(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context()) //nolint:errcheck // it has done its work
-	if _, err := conn.Exec(t.Context(), `do $$ begin
-		execute (select 'truncate ' || string_agg(format('%I.%I', schemaname, tablename), ', ')
-			from pg_tables where schemaname = 'session' and tablename not like 'goose%');
+	if _, err := conn.Exec(t.Context(), `do $$ declare name text; begin
+		set local session_replication_role = replica; -- the tables may be emptied in any order
+		for name in select format('%I.%I', schemaname, tablename) from pg_tables where schemaname = 'session' and tablename not like 'goose%' loop
+			execute 'delete from ' || name; -- with so few rows it is ten times as quick as truncate
+		end loop;
 		insert into session.tenants (tenant, title, create_time) values ('default', '', clock_timestamp());
 		insert into session.users (tenant, user_id, title, role, create_time, update_time)
 			values ('default', 'default', '', 4, clock_timestamp(), clock_timestamp());
@@ -52,6 +54,7 @@ func empty(t *testing.T, url string) {
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	url := pgtest.New(t)
 	storetest.Run(t, func(t *testing.T) store.Store {
 		s := open(t, url)

@@ -72,6 +72,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 // TestTheSessionsOfADeadReplicaAreFree ends the connection with a replica's lock, as its death does. Only the
 // sessions of that replica become free, at once, and with a fence; those of a replica without a lock stay its own.
 func TestTheSessionsOfADeadReplicaAreFree(t *testing.T) {
+	t.Parallel()
 	url := pgtest.New(t)
 	one, two := open(t, url), open(t, url)
 	admin, err := pgx.Connect(t.Context(), url)
@@ -130,6 +131,7 @@ func TestTheSessionsOfADeadReplicaAreFree(t *testing.T) {
 // TestAReplicaThatConnectsAgainLives ends only the connection: the replica takes its lock again. A machine that is busy
 // may let it look dead for a moment, but not from then on.
 func TestAReplicaThatConnectsAgainLives(t *testing.T) {
+	t.Parallel()
 	url := pgtest.New(t)
 	one, two := open(t, url), open(t, url)
 	keepPresent(t, one, "survivor")
