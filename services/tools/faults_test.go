@@ -170,7 +170,9 @@ type scene struct {
 }
 
 func newScene(t *testing.T) *scene {
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tools.db"))
+	file := filepath.Join(t.TempDir(), "tools.db")
+	migrated.Copy(t, file)
+	db, err := sqlite.Open(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}

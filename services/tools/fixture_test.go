@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -16,8 +17,10 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
 	"github.com/fairlead/fairlead/services/tools/internal/sandboxtest"
+	"github.com/fairlead/fairlead/services/tools/internal/store/sqlite"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -39,12 +42,17 @@ type fixture struct {
 	quit    func() // ends the service's loops
 }
 
+var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
+
 func newFixture(t *testing.T, change func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, config: Defaults()}
 	f.config.Data = t.TempDir()
 	if change != nil {
 		change(&f.config)
+	}
+	if f.config.DatabaseURL == "" {
+		migrated.Copy(t, filepath.Join(f.config.Data, "tools.db"))
 	}
 	f.sandbox, f.conn = sandboxtest.New(t)
 	f.start()

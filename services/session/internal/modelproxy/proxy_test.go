@@ -19,6 +19,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
@@ -75,6 +76,8 @@ func (s setting) names(models *catalog.Catalog) modelproxy.Names {
 	}}
 }
 
+var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
+
 func newWorld(t *testing.T, s setting) *world {
 	t.Helper()
 	w := &world{T: t, anthropic: modeltest.Anthropic(t, s.script), openai: modeltest.OpenAI(t, s.script), responses: modeltest.Responses(t, s.script)}
@@ -94,7 +97,9 @@ func newWorld(t *testing.T, s setting) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), slog.New(slog.DiscardHandler))
+	file := filepath.Join(t.TempDir(), "session.db")
+	migrated.Copy(t, file)
+	ledger, err := sqlite.Open(t.Context(), file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

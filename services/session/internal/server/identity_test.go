@@ -18,6 +18,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
@@ -32,10 +33,14 @@ type people struct {
 	first string // the key of acme's root
 }
 
+var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
+
 func newPeople(t *testing.T) *people {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), log)
+	file := filepath.Join(t.TempDir(), "session.db")
+	migrated.Copy(t, file)
+	st, err := sqlite.Open(t.Context(), file, log)
 	if err != nil {
 		t.Fatal(err)
 	}

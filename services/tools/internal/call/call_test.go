@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
@@ -70,9 +71,13 @@ type world struct {
 	runner *runner
 }
 
+var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
+
 func newWorld(t *testing.T, do func(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result, error)) *world {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tools.db"))
+	file := filepath.Join(t.TempDir(), "tools.db")
+	migrated.Copy(t, file)
+	db, err := sqlite.Open(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}

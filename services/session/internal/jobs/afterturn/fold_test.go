@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
@@ -169,10 +170,14 @@ func TestAFoldedEventIsBounded(t *testing.T) {
 	}
 }
 
+var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
+
 // open makes a store with a session whose turn t1 has ended.
 func open(t *testing.T, log []*sessionv1.Event) (store.Store, store.Key) {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), slog.New(slog.DiscardHandler))
+	file := filepath.Join(t.TempDir(), "session.db")
+	migrated.Copy(t, file)
+	s, err := sqlite.Open(t.Context(), file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/faulty"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
@@ -19,9 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
+
 func open(t *testing.T) *faulty.Store {
 	t.Helper()
-	inner, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), slog.New(slog.DiscardHandler))
+	file := filepath.Join(t.TempDir(), "session.db")
+	migrated.Copy(t, file)
+	inner, err := sqlite.Open(t.Context(), file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

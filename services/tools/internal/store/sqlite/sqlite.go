@@ -17,7 +17,16 @@ import (
 )
 
 //go:embed migrations/*.sql
-var migrations embed.FS
+var embedded embed.FS
+
+// Migrations returns the schema's versions, for goose.
+func Migrations() fs.FS {
+	sub, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	return sub
+}
 
 // Store is a store.Store on a file.
 type Store struct {
@@ -33,11 +42,8 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err == nil {
-		err = kitsqlite.Migrate(ctx, file, files)
-	}
 	db := database{file}
+	err = kitsqlite.Migrate(ctx, file, Migrations())
 	if err == nil {
 		err = orphan(ctx, db)
 	}

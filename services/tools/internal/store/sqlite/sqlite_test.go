@@ -4,13 +4,18 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/store/storetest"
 )
 
+var migrated = sqlitetest.NewTemplate(Migrations())
+
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
-		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "tools.db"))
+		file := filepath.Join(t.TempDir(), "tools.db")
+		migrated.Copy(t, file)
+		s, err := Open(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
 		}
