@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/faulty"
 )
@@ -99,10 +98,10 @@ func (h *ending) Commit(ctx context.Context, writes []store.Write) ([]error, err
 // of a turn and the commit of it, so that it names the turn that ends.
 func TestAnInterruptOfAllTurnsStopsTheNextOneAlsoIfTheTurnThatItFoundHasJustEnded(t *testing.T) {
 	hook := func(*sessionv1.Event) {}
-	session.WrapStores(t, func(s store.Store) store.Store {
+	wrap := func(s store.Store) store.Store {
 		return &ending{Store: s, hook: func(e *sessionv1.Event) { hook(e) }}
-	})
-	f := start(t, arrivals)
+	}
+	f := startOn(t, wrap, arrivals)
 	ctx := t.Context()
 	s, turn := f.talk(ctx, t)
 	next := f.create(ctx, t, s, "block")

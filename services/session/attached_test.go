@@ -370,7 +370,7 @@ func TestAProcessThatBreaksTheSchemaIsSentAway(t *testing.T) {
 func TestATurnGoesWhereItsProcessIs(t *testing.T) {
 	url := pgtest.New(t)
 	one := start(t, worked, attachedAgent, func(c *session.Config) { c.DatabaseURL, c.MaxClaims = config.Secret(url), 1 })
-	two := &fixture{peers: one.peers, config: one.config}
+	two := one.another()
 	two.run(t)
 	t.Cleanup(func() { two.stop() })
 	a := two.attach(t, 100)

@@ -299,7 +299,7 @@ func TestManyTurnsNeverExceedATenantsBudget(t *testing.T) {
 	t.Run("on two replicas that share one Postgres", func(t *testing.T) {
 		url := pgtest.New(t)
 		one := start(t, priced, tenant, patient, func(c *session.Config) { c.DatabaseURL, c.MaxSessions = config.Secret(url), manyTurns/2 })
-		two := &fixture{peers: one.peers, config: one.config}
+		two := one.another()
 		two.run(t)
 		t.Cleanup(func() { two.stop() })
 		useUp(t, one, two)

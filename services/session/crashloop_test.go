@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -37,11 +36,11 @@ func (r *results) Commit(ctx context.Context, writes []store.Write) ([]error, er
 // die one after the other: each of them has brought it further.
 func TestATurnGetsFurtherWithEveryCallThatEnds(t *testing.T) {
 	r := &results{}
-	session.WrapStores(t, func(s store.Store) store.Store {
+	wrap := func(s store.Store) store.Store {
 		r.Store = s
 		return r
-	})
-	f := start(t, worked)
+	}
+	f := startOn(t, wrap, worked)
 	f.turn(t.Context(), t, f.session(t.Context(), t), "work")
 	if r.all != 4 || r.progress != r.all {
 		t.Errorf("%d calls ended, and %d of them were told to the store as progress", r.all, r.progress)

@@ -93,11 +93,11 @@ func (s *together) Release(ctx context.Context, l store.Lease) error {
 // too long where many sessions are held.
 func TestADrainWhoseTimeIsUpBreaksAllStepsOffAtOnce(t *testing.T) {
 	db := &together{both: make(chan struct{})}
-	session.WrapStores(t, func(s store.Store) store.Store {
+	wrap := func(s store.Store) store.Store {
 		db.Store = s
 		return db
-	})
-	f := start(t, twoSteps, func(c *session.Config) { c.LeaseTTL = time.Minute })
+	}
+	f := startOn(t, wrap, twoSteps, func(c *session.Config) { c.LeaseTTL = time.Minute })
 	ctx := t.Context()
 	for range 2 {
 		name := f.session(ctx, t)

@@ -21,6 +21,8 @@ import (
 	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 )
 
@@ -34,7 +36,8 @@ type fixture struct {
 	peers  *peers
 	config session.Config
 	conn   *grpc.ClientConn
-	fleet  *fleet // the sandbox's nodes; nil: peers are the one that needs no name
+	fleet  *fleet                                     // the sandbox's nodes; nil: peers are the one that needs no name
+	store  func(context.Context) (store.Store, error) // nil: the configured one
 	drain  func(context.Context)
 	stop   func()
 }
@@ -48,6 +51,32 @@ func start(t *testing.T, scenario string, change ...func(*session.Config)) *fixt
 	f.run(t)
 	t.Cleanup(func() { f.stop() })
 	return f
+}
+
+// startOn is start with a store that wrap makes of the configured one, for each time that it is opened.
+func startOn(t *testing.T, wrap func(store.Store) store.Store, scenario string, change ...func(*session.Config)) *fixture {
+	t.Helper()
+	f := prepare(t, scenario, change...)
+	f.wrap(t, wrap)
+	f.run(t)
+	t.Cleanup(func() { f.stop() })
+	return f
+}
+
+// wrap has the service work on what wrap makes of the configured store.
+func (f *fixture) wrap(t *testing.T, wrap func(store.Store) store.Store) {
+	f.store = func(ctx context.Context) (s store.Store, err error) {
+		c, log := f.config, slog.New(slog.NewTextHandler(t.Output(), nil))
+		if url := c.DatabaseURL.Reveal(); url != "" {
+			s, err = postgres.Open(ctx, url, log)
+		} else {
+			s, err = sqlite.Open(ctx, filepath.Join(c.Data, "session.db"), log)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return wrap(s), nil
+	}
 }
 
 // prepare is start without running it.
@@ -76,12 +105,17 @@ func prepare(t *testing.T, scenario string, change ...func(*session.Config)) *fi
 	return &fixture{peers: newPeers(), config: c}
 }
 
+// another is a further replica, which does not run yet.
+func (f *fixture) another() *fixture {
+	return &fixture{peers: f.peers, config: f.config, store: f.store}
+}
+
 // run starts the service on the fixture's data.
 func (f *fixture) run(t *testing.T) {
 	t.Helper()
 	peers := rpctest.Dial(t, f.peers.register)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	deps := session.Deps{Sandbox: peers, Tools: peers, Log: log, Version: "test"}
+	deps := session.Deps{Sandbox: peers, Tools: peers, Store: f.store, Log: log, Version: "test"}
 	if f.fleet != nil {
 		deps.Sandbox, deps.Nodes = f.fleet.dial(t)
 	}

@@ -71,12 +71,12 @@ func startFleet(t *testing.T, scenario string, change ...func(*session.Config)) 
 	for _, name := range []string{"a", "b"} {
 		l.nodes = append(l.nodes, &machine{fleet: l, name: name, has: map[string]files{}})
 	}
-	session.WrapStores(t, func(s store.Store) store.Store {
+	f := prepare(t, scenario, append(change, func(c *session.Config) { c.SandboxLostAfter = time.Second })...)
+	f.fleet = l
+	f.wrap(t, func(s store.Store) store.Store {
 		l.store = s
 		return s
 	})
-	f := prepare(t, scenario, append(change, func(c *session.Config) { c.SandboxLostAfter = time.Second })...)
-	f.fleet = l
 	f.run(t)
 	t.Cleanup(func() { f.stop() })
 	return f

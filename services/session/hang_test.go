@@ -41,11 +41,11 @@ func (h *hanging) Renew(ctx context.Context, leases []store.Lease, ttl time.Dura
 // hold nothing any more until the connection is found to be dead.
 func TestARequestThatHangsHoldsUpNoOtherClaimAndNoOtherRenewal(t *testing.T) {
 	db := &hanging{renewed: make(chan struct{})}
-	session.WrapStores(t, func(s store.Store) store.Store {
+	wrap := func(s store.Store) store.Store {
 		db.Store = s
 		return db
-	})
-	f := start(t, twoSteps, func(c *session.Config) { c.LeaseTTL = 3 * time.Second })
+	}
+	f := startOn(t, wrap, twoSteps, func(c *session.Config) { c.LeaseTTL = 3 * time.Second })
 	ctx := t.Context()
 	turn := f.create(ctx, t, f.session(ctx, t), "work")
 	for name, happened := range map[string]func() bool{

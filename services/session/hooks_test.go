@@ -38,12 +38,12 @@ func (s late) CreateSchedule(ctx context.Context, n store.NewSchedule) (store.An
 // fails where the test wants it to.
 func startLate(t *testing.T, scenario string, tell func(*faulty.Store)) (*fixture, sessionv1.ScheduleServiceClient) {
 	t.Helper()
-	session.WrapStores(t, func(s store.Store) store.Store {
+	wrap := func(s store.Store) store.Store {
 		f := faulty.New(late{s})
 		tell(f)
 		return f
-	})
-	f := start(t, scenario)
+	}
+	f := startOn(t, wrap, scenario)
 	return f, sessionv1.NewScheduleServiceClient(f.conn)
 }
 

@@ -16,12 +16,12 @@ import (
 // is told of every store that is opened, before anything uses it.
 func startFaulty(t *testing.T, scenario string, tell func(*faulty.Store), change ...func(*session.Config)) *fixture {
 	t.Helper()
-	session.WrapStores(t, func(s store.Store) store.Store {
+	wrap := func(s store.Store) store.Store {
 		f := faulty.New(s)
 		tell(f)
 		return f
-	})
-	return start(t, scenario, change...)
+	}
+	return startOn(t, wrap, scenario, change...)
 }
 
 func (f *fixture) create(ctx context.Context, t *testing.T, session, text string) *sessionv1.Turn {
@@ -81,10 +81,10 @@ func (h *hooked) Inbox(ctx context.Context, l store.Lease) ([]store.Command, err
 
 func TestAnInterruptJustBeforeATurnWouldWaitStopsIt(t *testing.T) {
 	hook := func() {}
-	session.WrapStores(t, func(s store.Store) store.Store {
+	wrap := func(s store.Store) store.Store {
 		return &hooked{Store: s, before: func() { hook() }}
-	})
-	f := start(t, asking)
+	}
+	f := startOn(t, wrap, asking)
 	ctx := t.Context()
 	s := f.session(ctx, t)
 	var once sync.Once

@@ -79,11 +79,11 @@ func (d *dying) set(claim func(context.Context, store.Claim) ([]store.Lease, err
 func TestTurnsThatWereHeldBesideOneThatKillsItsHoldersHaveTheirLastTryAlone(t *testing.T) {
 	const turns = 3
 	d := &dying{released: make(chan struct{}, 10*turns), claims: map[store.Key]int{}, deaths: session.Defaults().MaxClaims - 1}
-	session.WrapStores(t, func(s store.Store) store.Store {
+	wrap := func(s store.Store) store.Store {
 		d.Store, d.claim = s, s.Claim
 		return d
-	})
-	f := start(t, asking)
+	}
+	f := startOn(t, wrap, asking)
 	ctx := t.Context()
 	asked := map[store.Key]*sessionv1.ApprovalRequested{} // the calls that bring the turns further
 	var names []string

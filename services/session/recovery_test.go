@@ -211,19 +211,21 @@ func newCluster(t *testing.T, r recovery) *cluster {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	c := &cluster{}
-	session.UseStore(t, func() store.Store {
-		s := faulty.New(staysOpen{db})
-		if c.dying == nil {
-			c.dying = s
-		}
-		return s
-	})
-	c.first = start(t, r.scenario, func(c *session.Config) {
+	c.first = prepare(t, r.scenario, func(c *session.Config) {
 		c.PollInterval, c.LeaseTTL = time.Second, 8*time.Second
 		if r.change != nil {
 			r.change(c)
 		}
 	})
+	c.first.store = func(context.Context) (store.Store, error) {
+		s := faulty.New(staysOpen{db})
+		if c.dying == nil {
+			c.dying = s
+		}
+		return s, nil
+	}
+	c.first.run(t)
+	t.Cleanup(func() { c.first.stop() })
 	c.live = c.first
 	resp, err := c.first.CreateSession(t.Context(), &sessionv1.CreateSessionRequest{})
 	if err != nil {
@@ -255,7 +257,7 @@ func (c *cluster) takeOver(t *testing.T, f fate) {
 	if f == gone {
 		c.first.stop()
 	}
-	second := &fixture{peers: c.first.peers, config: c.first.config}
+	second := c.first.another()
 	second.run(t)
 	t.Cleanup(func() { second.stop() })
 	c.mu.Lock()

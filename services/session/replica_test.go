@@ -15,7 +15,7 @@ import (
 func TestTwoReplicasShareOneDatabase(t *testing.T) {
 	url := pgtest.New(t)
 	one := start(t, worked, func(c *session.Config) { c.DatabaseURL = config.Secret(url) })
-	two := &fixture{peers: one.peers, config: one.config}
+	two := one.another()
 	two.run(t)
 	t.Cleanup(func() { two.stop() })
 	ctx := t.Context()
@@ -66,7 +66,7 @@ func TestAnotherReplicaTakesOverAtOnceWithoutADoubleCall(t *testing.T) {
 	name := one.session(ctx, t)
 	turn := one.create(ctx, t, name, "block")
 	first := map[string]bool{<-one.peers.blocked: true, <-one.peers.blocked: true}
-	two := &fixture{peers: one.peers, config: one.config}
+	two := one.another()
 	two.run(t)
 	t.Cleanup(func() { two.stop() })
 	one.stop()

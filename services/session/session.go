@@ -65,7 +65,10 @@ type Deps struct {
 	Nodes []string
 	// Server replaces Nodes for a program that is a sandbox node itself and shares its
 	// database with other such programs.
-	Server  *Server
+	Server *Server
+	// Store opens the store in place of the configured one, for tests that inject faults.
+	// The service closes it.
+	Store   func(context.Context) (store.Store, error)
 	Log     *slog.Logger
 	Version string
 }
@@ -126,7 +129,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	st, err := openStore(ctx, c, d.Log)
+	st, err := d.openStore(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
@@ -176,8 +179,12 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	return s, nil
 }
 
-// openStore opens the configured store; tests replace it to inject faults.
-var openStore = open
+func (d Deps) openStore(ctx context.Context, c Config) (store.Store, error) {
+	if d.Store != nil {
+		return d.Store(ctx)
+	}
+	return openStore(ctx, c, d.Log)
+}
 
 // wire connects the parts.
 func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.Metrics) {
@@ -258,7 +265,8 @@ func warnOfAgents(log *slog.Logger, agents *agent.Set, checkpoints []string) {
 	}
 }
 
-func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) {
+// openStore opens the configured store.
+func openStore(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) {
 	if url := c.DatabaseURL.Reveal(); url != "" {
 		var s *postgres.Store
 		err := pg.Await(ctx, c.DatabaseWait, log, func(ctx context.Context) (err error) {

@@ -57,7 +57,7 @@ func seedsBelow(n int) (all []uint64) {
 type household struct {
 	seed    uint64
 	random  *rand.Rand
-	peers   *peers
+	first   *fixture // only set up: it does not run
 	config  session.Config
 	tokens  int64
 	stopped bool // the turn was interrupted
@@ -80,22 +80,6 @@ func newHousehold(t *testing.T, seed uint64, url string) *household {
 	if seed%3 == 1 {
 		h.tokens = 9_000
 	}
-	wrap := func(s store.Store) store.Store {
-		h.opened = faulty.New(s)
-		return h.opened
-	}
-	if url == "" {
-		path := filepath.Join(memoryDir(t), "session.db")
-		migrated.Copy(t, path)
-		db, err := sqlite.Open(t.Context(), path, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		session.UseStore(t, func() store.Store { return wrap(staysOpen{db}) })
-	} else {
-		session.WrapStores(t, wrap)
-	}
 	f := prepare(t, lead, withSubagents, func(c *session.Config) {
 		c.MaxSessions = 3 // of each depth, so that both replicas have some
 		if url == "" {
@@ -104,7 +88,22 @@ func newHousehold(t *testing.T, seed uint64, url string) *household {
 			c.DatabaseURL = config.Secret(url)
 		}
 	})
-	h.peers, h.config = f.peers, f.config
+	wrap := func(s store.Store) store.Store {
+		h.opened = faulty.New(s)
+		return h.opened
+	}
+	f.wrap(t, wrap)
+	if url == "" {
+		path := filepath.Join(memoryDir(t), "session.db")
+		migrated.Copy(t, path)
+		db, err := sqlite.Open(t.Context(), path, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		f.store = func(context.Context) (store.Store, error) { return wrap(staysOpen{db}), nil }
+	}
+	h.first, h.config = f, f.config
 	h.join(t)
 	h.join(t)
 	return h
@@ -112,7 +111,7 @@ func newHousehold(t *testing.T, seed uint64, url string) *household {
 
 // join starts a replica.
 func (h *household) join(t *testing.T) {
-	m := &member{fixture: &fixture{peers: h.peers, config: h.config}}
+	m := &member{fixture: h.first.another()}
 	m.run(t)
 	t.Cleanup(func() { m.stop() })
 	h.mu.Lock()
@@ -268,14 +267,14 @@ func (h *household) examine(t *testing.T, s string, turn *sessionv1.Turn) {
 		t.Errorf("the turn and its subagents used %d tokens", used)
 	}
 	family := h.descend(t, s, turn)
-	h.peers.mu.Lock()
-	defer h.peers.mu.Unlock()
-	for id, n := range h.peers.executed {
+	h.first.peers.mu.Lock()
+	defer h.first.peers.mu.Unlock()
+	for id, n := range h.first.peers.executed {
 		if n != 1 {
 			t.Errorf("call %s was executed %d times", id, n)
 		}
 	}
-	if n := len(h.peers.executed); turn.State == complete && h.tokens > 9_000 && !h.stopped && (family != 10 || n != 20) {
+	if n := len(h.first.peers.executed); turn.State == complete && h.tokens > 9_000 && !h.stopped && (family != 10 || n != 20) {
 		t.Errorf("%d subagents worked, and %d calls were executed", family, n)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
-	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/faulty"
 )
@@ -59,8 +58,7 @@ func (s suspecting) Claim(ctx context.Context, c store.Claim) ([]store.Lease, er
 // TestASubagentHasItsLastTryWhileItsParentHasIts has both be suspect: the parent waits for
 // the subagent, and must not keep it from being claimed.
 func TestASubagentHasItsLastTryWhileItsParentHasIts(t *testing.T) {
-	session.WrapStores(t, func(s store.Store) store.Store { return suspecting{s} })
-	f := start(t, lead, withSubagents)
+	f := startOn(t, func(s store.Store) store.Store { return suspecting{s} }, lead, withSubagents)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	s := f.session(ctx, t)

@@ -39,11 +39,11 @@ func (u *upgrading) Load(ctx context.Context, l store.Lease) (*store.Snapshot, e
 // up more often than a turn may be without getting further.
 func TestACommandOfANewerVersionIsLeftToItAndNotHeldAgainstTheTurn(t *testing.T) {
 	u := &upgrading{claims: make(chan struct{}, 1000)}
-	session.WrapStores(t, func(s store.Store) store.Store {
+	wrap := func(s store.Store) store.Store {
 		u.Store = s
 		return u
-	})
-	f := start(t, hello, func(c *session.Config) { c.MaxClaims = 1 })
+	}
+	f := startOn(t, wrap, hello, func(c *session.Config) { c.MaxClaims = 1 })
 	ctx := t.Context()
 	s := f.session(ctx, t)
 	u.old.Store(true)
