@@ -184,7 +184,7 @@ need-postgres:
 # copy of those for all packages.
 TESTFLAGS ?= -p $$(($$(nproc)+1)) -vet=off -race $(foreach p,modernc.org regexp unicode,-gcflags=$(p)/...=-race=false) -ldflags=-w -timeout 20m
 export GORACE ?= atexit_sleep_ms=0
-LONGEST := ./services/sandbox ./services/session ./services/allinone/e2e ./services/session/internal/store/sqlite
+LONGEST := ./services/sandbox ./services/session/integration ./services/allinone/e2e ./services/session/internal/store/sqlite
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 
 # suite FLAGS: runs all tests, then prints which were skipped and why. Its exit code is that of the tests.
@@ -201,7 +201,7 @@ test: bin/gotestsum $(INIT) $(RELAY) claude-code need-bubblewrap need-postgres #
 .PHONY: prove
 prove: bin/gotestsum $(INIT) $(RELAY) claude-code langgraph clients packages need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
 	$(call suite,-count=1)
-	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
+	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/integration/
 
 .PHONY: slowest
 slowest: bin/gotestsum ## List the twenty slowest tests of the last run of `make test` or `make prove`

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,6 +17,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // changing is a tools service that is away, then lacks something, then has it.
 type changing struct {

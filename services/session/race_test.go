@@ -1,7 +1,0 @@
-//go:build race
-
-package session_test
-
-// raceDetector says that the tests run with the race detector, which makes them
-// several times slower.
-const raceDetector = true
