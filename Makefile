@@ -261,15 +261,19 @@ bin/golangci-lint: deploy/tools/lint/go.mod deploy/tools/lint/go.sum
 .PHONY: check
 check: ## Run every check that CI runs besides the tests
 	$(MAKE) --no-print-directory --output-sync=target -j2 check-format check-sizes check-generate lint-proto breaking
-	$(MAKE) --no-print-directory --output-sync=target -j2 lint check-modules check-docs
+	$(MAKE) --no-print-directory --output-sync=target -j2 lint check-modules check-docs check-programs
 
 .PHONY: check-format
 check-format:
 	@files=$$(gofmt -l $(filter-out gen,$(MODULES)) gen/cmd); [ -z "$$files" ] || { echo "not gofmted (run 'make fix'):"; echo "$$files"; exit 1; }
 
 .PHONY: check-sizes
-check-sizes: ## Fail when a type has more than 40 methods or 20 fields, or a file more than 400 lines
-	@go run $(PREFIX)/services/internal/kit/cmd/sizes .
+check-sizes: ## Fail when a type, a file, a package or a module is larger than gen/cmd/sizes/limits.go says
+	@go run $(PREFIX)/gen/cmd/sizes .
+
+.PHONY: check-programs
+check-programs: build ## Fail when a program is larger than gen/cmd/sizes/limits.go says, or not static
+	@go run $(PREFIX)/gen/cmd/sizes . programs
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet, staticcheck and the other linters
