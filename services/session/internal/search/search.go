@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -33,7 +34,12 @@ type Word struct {
 func partOfWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
 // fold maps texts that look the same or differ only in case to the same text.
-func fold(s string) string { return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s))) }
+func fold(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return strings.ToLower(s)
+	}
+	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
+}
 
 func clip(word string) string {
 	n := 0
@@ -83,41 +89,72 @@ func Query(query string) []Word {
 // Snippet returns the part of a text around the first of the words in it, or
 // the beginning if it has none.
 func Snippet(text string, words []Word) string {
-	runes := []rune(text)
-	from := max(0, hit(runes, words)-before)
-	to := min(len(runes), from+MaxSnippet)
-	out := slices.Clone(runes[from:to])
-	for i, r := range out {
-		if unicode.IsSpace(r) || unicode.IsControl(r) {
-			out[i] = ' '
+	from := hit(text, words)
+	for range before {
+		_, size := utf8.DecodeLastRuneInString(text[:from])
+		from -= size
+	}
+	out, cut := make([]rune, 0, MaxSnippet), false
+	for _, r := range text[from:] {
+		if cut = len(out) == MaxSnippet; cut {
+			break
 		}
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			r = ' '
+		}
+		out = append(out, r)
 	}
 	if from > 0 {
 		out[0] = more
 	}
-	if to < len(runes) {
+	if cut {
 		out[len(out)-1] = more
 	}
 	return string(out)
 }
 
-// hit returns the position of the first of the words.
-func hit(text []rune, words []Word) int {
-	for begin := 0; begin < len(text); begin++ {
-		if !partOfWord(text[begin]) {
-			continue
+// wanted has the words of a query, so that the work for a word of a text does not grow with their number.
+type wanted struct{ whole, beginnings map[string]bool }
+
+func (w *wanted) has(word string) bool {
+	word = clip(fold(word))
+	if w.whole[word] || w.beginnings[word] {
+		return true
+	}
+	if len(w.beginnings) > 0 {
+		for i := range word {
+			if w.beginnings[word[:i]] {
+				return true
+			}
 		}
-		end := begin
-		for end < len(text) && partOfWord(text[end]) {
-			end++
+	}
+	return false
+}
+
+// hit returns the index of the first of the words.
+func hit(text string, words []Word) int {
+	want := wanted{whole: map[string]bool{}, beginnings: map[string]bool{}}
+	for _, w := range words {
+		if w.Prefix {
+			want.beginnings[w.Text] = true
+		} else {
+			want.whole[w.Text] = true
 		}
-		have := clip(fold(string(text[begin:end])))
-		if slices.ContainsFunc(words, func(w Word) bool {
-			return have == w.Text || w.Prefix && strings.HasPrefix(have, w.Text)
-		}) {
-			return begin
+	}
+	begin := -1
+	for i, r := range text {
+		switch part := partOfWord(r); {
+		case part && begin < 0:
+			begin = i
+		case !part && begin >= 0:
+			if want.has(text[begin:i]) {
+				return begin
+			}
+			begin = -1
 		}
-		begin = end
+	}
+	if begin >= 0 && want.has(text[begin:]) {
+		return begin
 	}
 	return 0
 }

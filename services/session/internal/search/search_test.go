@@ -4,9 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
 )
 
@@ -74,4 +77,30 @@ func TestSnippet(t *testing.T) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
+}
+
+func TestTheWorkOfASnippetDoesNotGrowWithTheWordsOfItsText(t *testing.T) {
+	var query []Word
+	for c := 'a'; c <= 'z'; c++ {
+		query = append(query, Word{Text: "q" + string(c)}, Word{Text: "w" + string(c), Prefix: true})
+	}
+	allocs := func(text string) float64 {
+		return testing.AllocsPerRun(2, func() {
+			if s := Snippet(text, query); !strings.Contains(s, "qz") {
+				t.Errorf("snippet %q", s)
+			}
+		})
+	}
+	if short, long := allocs("other qz"), allocs(strings.Repeat("other ", 20_000)+"qz"); long > short+8 {
+		t.Errorf("a long text costs %v allocations, a short one %v", long, short)
+	}
+}
+
+func TestTextsWithoutAccentsFoldAsOthersDo(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := rapid.StringOf(rapid.RuneFrom(nil, &unicode.RangeTable{R16: []unicode.Range16{{Lo: 0, Hi: 127, Stride: 1}}})).Draw(r, "text")
+		if got, want := fold(s), norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s))); got != want {
+			r.Fatalf("%q becomes %q, want %q", s, got, want)
+		}
+	})
 }

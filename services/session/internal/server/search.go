@@ -43,20 +43,20 @@ func (s *events) SearchMessages(ctx context.Context, r *sessionv1.SearchMessages
 		return nil, badInput("query", "The query has no words to look for. Give at least one letter or digit.")
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	found, more, err := page.Fill(size, func(last *sessionv1.FoundMessage, n int) ([]*sessionv1.FoundMessage, error) {
+	// The messages count, not their snippets: a page of long messages would be much work.
+	found, more, err := page.Fill(size, func(last *sessionv1.Message, n int) ([]*sessionv1.Message, error) {
 		if last != nil {
 			c = searchCursorAt(last)
 		}
-		messages, err := s.Store.SearchMessages(ctx, store.MessageSearch{
+		return s.Store.SearchMessages(ctx, store.MessageSearch{
 			Tenant: k.Tenant, Session: k.Session, User: owner, Words: words, Limit: n,
 			AfterTime: c.Time, AfterSession: c.Session, AfterMessage: c.Message,
 		})
-		return foundMessages(messages, words), err
 	})
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Session})
 	}
-	resp := &sessionv1.SearchMessagesResponse{Messages: found}
+	resp := &sessionv1.SearchMessagesResponse{Messages: foundMessages(found, words)}
 	if more {
 		resp.NextPageToken = page.Encode(scope, searchCursorAt(found[len(found)-1]))
 	}
@@ -74,7 +74,7 @@ func foundMessages(messages []*sessionv1.Message, words []search.Word) []*sessio
 }
 
 // searchCursorAt returns the cursor of `sessions/{session}/messages/{message}`.
-func searchCursorAt(m *sessionv1.FoundMessage) searchCursor {
-	parts := strings.Split(m.Message, "/")
+func searchCursorAt(m *sessionv1.Message) searchCursor {
+	parts := strings.Split(m.Name, "/")
 	return searchCursor{Time: m.CreateTime.AsTime(), Session: parts[1], Message: parts[3]}
 }
