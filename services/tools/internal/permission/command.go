@@ -60,15 +60,10 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 		c.words = c.raw
 	}
 	full := expand(n, words, text)
-	if why := meddles(words); why != "" {
-		s.complicate("%s", why)
-	}
-	if why := deceives(words, full); why != "" {
-		s.hide("%s", why)
-	}
-	s.computes = s.computes || slices.Contains(evaluators, words[0].text)
+	s.judge(words, full)
 	forms, inner := s.unwrap(full, 0)
 	for _, w := range forms {
+		s.judge(w, w)
 		s.form(&c, joined(w), w)
 	}
 	if len(full) > 0 && len(words) > 0 && &full[0] != &words[0] {

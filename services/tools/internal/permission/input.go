@@ -176,9 +176,12 @@ func readsScript(words []word) bool {
 // sources reports whether a program is the shell's own that runs a script of a file.
 func sources(w word) bool { return w.text == "source" || w.text == "." }
 
-// isDevice reports whether a file is an open one, such as the standard input.
+// isDevice reports whether a file may be an open one, such as the standard input. A relative path may lead there, too.
 func isDevice(file string) bool {
-	return file == "-" || strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/")
+	full := path.Clean("/" + file)
+	here := strings.TrimPrefix(full, "/")
+	return file == "-" || strings.Contains(full, "/dev/") || strings.Contains(full, "/proc/") || strings.Contains(full, "/fd/") ||
+		!strings.HasPrefix(file, "/") && (here == "stdin" || strings.Trim(here, "0123456789") == "")
 }
 
 // wordsOf returns the words of a simple command.

@@ -2,7 +2,6 @@ package permission
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +29,8 @@ type script struct {
 	meter    *meter
 	anyFirst bool // the first word of some form may be any
 	indexed  bool // it has a text with an index that runs a command, if the shell evaluates the text
+	begins   bool // it has a text in which such an index begins, but does not end
+	quotes   bool // it has a quoted text with a command
 	computes bool // the shell evaluates texts
 	nested   int  // how deep the node that is visited lies in expansions
 	// within says that the script is what a command may have run by another program, and spoken are the scripts that
@@ -204,19 +205,21 @@ func (s *script) distrust(n syntax.Node, text string) {
 		if n.Hdoc != nil && strings.Contains(source(n.Hdoc, text), "\\\n") && !quoted(n.Word) {
 			s.hide("it has an unquoted here-document with a backslash at the end of a line")
 		}
-	case *syntax.SglQuoted:
-		s.indexed = s.indexed || indexed.MatchString(n.Value)
-	case *syntax.Lit:
-		s.indexed = s.indexed || strings.Contains(n.Value, `\`) && indexed.MatchString(unescape(n.Value, ""))
+	case *syntax.Word:
+		s.read(n)
 	case *syntax.Assign:
-		if n.Name != nil && slices.Contains(prompts, n.Name.Value) {
-			s.hide("it sets %s, from which a shell runs commands", n.Name.Value)
+		if n.Name != nil {
+			s.sets(n.Name.Value)
 		}
-		if n.Index != nil {
-			s.computes = true
-			if text := source(n.Index, text); has(text, `'\`) && (strings.Contains(text, "$(") || strings.Contains(text, "`")) {
-				s.hide("it has a quoted command in an index, which the shell may evaluate")
-			}
+		if n.Value != nil {
+			s.sets(spoken(n.Value.Parts)) // the name may reach a variable that refers to another one
+		}
+		s.index(n.Index, text)
+	case *syntax.ArrayElem:
+		s.index(n.Index, text)
+	case *syntax.ForClause:
+		if iter, ok := n.Loop.(*syntax.WordIter); ok && iter.Name != nil {
+			s.sets(iter.Name.Value)
 		}
 	case *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestClause, *syntax.DeclClause:
 		s.computes = true
@@ -229,20 +232,6 @@ func (s *script) distrust(n syntax.Node, text string) {
 		if strings.Contains(source(n, text), "'") {
 			s.hide("it has single quotes in an expansion")
 		}
-	}
-}
-
-// indexed matches a text with a command in an index: wherever the shell computes a number or takes the name of a variable,
-// it runs that command.
-var indexed = regexp.MustCompile("[A-Za-z0-9_]\\[[^]]*(\\$\\(|`)")
-
-// prompts are variables from which a shell runs commands.
-var prompts = []string{"BASH_ENV", "PROMPT_COMMAND", "PS4"}
-
-// evaluate judges texts that the shell may evaluate.
-func (s *script) evaluate() {
-	if s.indexed && s.computes {
-		s.hide("it has a text with an index, which the shell may evaluate")
 	}
 }
 

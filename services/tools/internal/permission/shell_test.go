@@ -70,6 +70,15 @@ func TestNoOptionHidesTheCommandOfAnotherProgram(t *testing.T) {
 		// Texts that the shell evaluates.
 		"let 'a[$(git push x)]=1'", "let \"a[\\$(git push x)]=1\"", "[[ 'a[$(git push x)]' -eq 1 ]]", "test -v 'a[`git push x`]'", "[ $X 'a[$(git push x)]' ]", "read 'a[$(git push x)]' <<< x", "declare 'a[$(git push x)]=1'", "declare -i x; x='a[$(git push x)]'",
 		"x='a[$(git push x)]'; echo $((x))", "x='a[$(git push x)]'; ((x))", "x='a[$(git push x)]'; echo ${b[x]}", "x='a[$(git push x)]'; b[x]=1", "a['$(git push x)']=1", "x='$(git push x)'; echo ${x@P}", "PS4='$(git push x)'; set -x; :", "BASH_ENV=x bash -c :", "PROMPT_COMMAND='git push' bash -i",
+		// The same texts in several parts, and as the shell decodes them.
+		"[ -v 'a[$''(git push x)]' ]", "[ -v \"a[\\$\"'(git push x)]' ]", "[ -v $'a[\\x24(git push x)]' ]", "[ -v $'a[\\044\\50git push x)]' ]", "printf -v $'a\\u005b`git push x`]' x", "read \"a[\"'$(git push x)]' <<< x", "read a['$(git push x)'] <<< 1", "wait -n -p 'a[$''(git push x)]'",
+		"declare 'a[$''(git push x)]=1'", "let 'a[$''(git push x)]'", "x='a[$''(git push x)]'; echo $((x))", "x=\"a[\"; x+='$(git push x)]'; echo $((x))", "x='a['; y='$(git push x)]'; echo $(($x$y))", "read x <<< 'a[$''(git push x)]'; [[ x -eq 1 ]]", "read x <<'E'\na[$(git push x)]\nE\necho $((x))", "a=(['$(git push x)']=1)", "echo {a['$(git push x)']}>&1",
+		// Built-in commands behind `builtin` and `command`.
+		"builtin test -v 'a[$(git push x)]'", "command read 'a[$(git push x)]' <<< x", "builtin let 'a[$(git push x)]'", "\\builtin [ -v 'a[$(git push x)]' ]", "builtin declare 'a[$(git push x)]=1'", "command hash -p ./git ls; ls", "builtin mapfile -C 'git push' -c 1 a", "command compgen -C 'git push'", "builtin jobs -x git push", "builtin source <(echo git push x)", "command alias ls='git push'", "builtin enable -n ls",
+		// Variables from which the shell runs commands, and what the names of programs stand for.
+		"read PS4 <<< '$(git push x)'; set -x; :", "read -rp x PS4", "printf -v PS4 '$(git push x)'; set -x; :", "for PS4 in '$(git push x)'; do set -x; :; done", "mapfile -t PS4 <<< x", "builtin export BASH_ENV=x; bash -c :", "env BASH_ENV=x bash -c :", "declare -n r=PS4; r='$(git push x)'", "BASH_CMDS[ls]=/bin/git; ls push", "BASH_CMDS=([ls]=/bin/git); ls push", "read 'BASH_CMDS[ls]' <<< /bin/git; ls push", "declare 'BASH_ALIASES[ls]=git push'",
+		// Other paths of the standard input.
+		"bash //dev/stdin <<< 'git push x'", ". ../../dev/stdin <<< 'git push x'", "bash /tmp/../dev/fd/0 <<< 'git push x'", "cd /dev; . ./stdin <<< 'git push x'", "cd /dev/fd; bash 0 <<< 'git push x'", "cd /dev; bash fd/0 <<< 'git push x'",
 	} {
 		if d := deny.Decide(Request{Tool: bash, Command: text}); d.Kind != Deny {
 			t.Errorf("%q is not denied: %s", text, d.Rule)
@@ -109,6 +118,7 @@ func TestWhatNoRuleMeansStaysAllowed(t *testing.T) {
 		"for pkg in a b; do npm --prefix \"$pkg\" test; done", "npm -w a run build", "git -C \"$REPO\" status", "kubectl -n \"$NS\" get pods", "docker rm $(docker ps -aq)", "docker logs $c", "docker exec $c ls", "kubectl exec $p -- ls /",
 		"source ~/.bashrc", "source \"$HOME/.cargo/env\"", ". \"$NVM_DIR/nvm.sh\"", "source .venv/bin/activate", "bash -n \"$f\"", "bash \"$f\" a", "bash -eo pipefail -c 'ls | wc'", "su postgres -c 'psql -l'", "script -qc 'make' /dev/null",
 		"awk '{a[$(NF-1)]++}' f", "declare -A m; m[a]=1; echo ${m[a]}", "ENV=test npm test", "trap 'ls' EXIT", "trap - EXIT", "eval -- ls", "git-lfs pull", "time -p make",
+		"echo $'\\033[31m'\"$x\"", "IFS=$'\\n'; echo $x", "awk '{print $(NF)}' \"$f\"", "git commit -m 'use `x` in a[i]' && echo $?", "grep PS4 ~/.bashrc", "printf 'PROMPT_COMMAND=x\\n' >> f", "command -v hash", "command -v git && echo $((1+1))", "cat > s <<'E'\necho $(ls) ${a[1]}\nE\necho $?", "bash scripts/7 < f", "echo \"${a[0]}\" '$(x)'", "[ -n \"$x\" ] && echo 'a[i]' '`y`'", "sed 's/[a-z]*$(x)/y/' \"$f\"",
 	} {
 		if d := p.Decide(Request{Tool: bash, Command: text}); d.Kind != Allow {
 			t.Errorf("%q is not allowed: %s", text, d.Rule)
