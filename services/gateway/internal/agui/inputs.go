@@ -104,6 +104,11 @@ func (in *input) check() error {
 	case in.ProtocolVersion != "" && !strings.HasPrefix(in.ProtocolVersion, "1."):
 		return bad("protocolVersion", "is not 1.x; this server speaks 1.0")
 	}
+	for field, id := range map[string]string{"threadId": in.ThreadID, "runId": in.RunID, "parentRunId": in.ParentRunID} {
+		if len(id) > wire.MostID {
+			return bad(field, fmt.Sprintf("has %d bytes; send at most %d", len(id), wire.MostID))
+		}
+	}
 	for _, l := range []struct {
 		field   string
 		n, most int

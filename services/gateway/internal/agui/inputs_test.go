@@ -53,6 +53,22 @@ func TestWhatReachesTheModel(t *testing.T) {
 	}
 }
 
+func TestIdsThatAnswersRepeatAreShort(t *testing.T) {
+	for _, field := range []string{"threadId", "runId", "parentRunId"} {
+		in := &input{ThreadID: "t", RunID: "r"}
+		long, err := json.Marshal(map[string]string{field: strings.Repeat("x", wire.MostID+1)})
+		if err == nil {
+			err = wire.DecodeJSON(long, in)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := in.check(); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
 func TestAnAnswerKeepsItsForm(t *testing.T) {
 	a := asked("c").GetApprovalRequested()
 	for payload, field := range map[string]string{

@@ -199,10 +199,7 @@ func checkBatch(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
 		return checkRepeated(data)
 	}
-	var batch []json.RawMessage
-	if json.Unmarshal(data, &batch) != nil {
-		return nil //nolint:nilerr // the SDK reports what is malformed
-	}
+	batch := first[[]json.RawMessage](data)
 	if len(batch) > mostBatch {
 		return problem.BodyMalformed("", fmt.Sprintf("it is a batch of %d messages; send at most %d", len(batch), mostBatch))
 	}
@@ -214,23 +211,30 @@ func checkBatch(data []byte) error {
 	return nil
 }
 
-// checkRepeated judges the parts of a message that each answer to it, and each report of its progress, repeats.
+// checkRepeated judges the parts of a message that an answer to it, or a report of its progress, repeats.
 func checkRepeated(message []byte) error {
-	var m struct {
-		ID     json.RawMessage `json:"id"`
-		Params struct {
-			Meta struct {
-				ProgressToken json.RawMessage `json:"progressToken"`
-			} `json:"_meta"`
-		} `json:"params"`
-	}
-	_ = json.Unmarshal(message, &m) // the SDK reports what is malformed
-	for name, value := range map[string]json.RawMessage{"id": m.ID, "params._meta.progressToken": m.Params.Meta.ProgressToken} {
+	envelope := first[members](message)
+	meta := first[members](first[members](envelope["params"])["_meta"])
+	for name, value := range map[string]json.RawMessage{
+		"id": envelope["id"], "jsonrpc": envelope["jsonrpc"], "method": envelope["method"], "params._meta.progressToken": meta["progressToken"],
+	} {
 		if len(value) > wire.MostID {
 			return problem.BodyMalformed(name, fmt.Sprintf("%s has %d bytes; send at most %d", name, len(value), wire.MostID))
 		}
 	}
 	return nil
+}
+
+// members are those of an object, by their exact names: the SDK tells id from ID.
+type members map[string]json.RawMessage
+
+// first returns the first JSON value of a text, as the SDK reads it: whatever follows does not count. It returns the zero
+// value for what is malformed, which the SDK reports.
+func first[T any](text []byte) (value T) {
+	if json.NewDecoder(bytes.NewReader(text)).Decode(&value) != nil {
+		return *new(T)
+	}
+	return value
 }
 
 type scopeValue struct{}

@@ -70,7 +70,7 @@ const (
 	MostTools    = 64
 	MostEvents   = 100
 	MostMessages = 10_000
-	// MostID is the length of an id of JSON-RPC in bytes: each message of a streamed answer has it.
+	// MostID is the length of an id of JSON-RPC or AG-UI in bytes: each message of a streamed answer may have it.
 	MostID = 1024
 )
 
