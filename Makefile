@@ -184,7 +184,7 @@ need-postgres:
 # copy of those for all packages.
 TESTFLAGS ?= -p $$(($$(nproc)+1)) -vet=off -race $(foreach p,modernc.org regexp unicode,-gcflags=$(p)/...=-race=false) -ldflags=-w -timeout 20m
 export GORACE ?= atexit_sleep_ms=0
-LONGEST := ./services/sandbox ./services/session/integration ./services/allinone/e2e ./services/session/internal/store/sqlite
+LONGEST := ./services/sandbox/integration ./services/session/integration ./services/allinone/e2e ./services/session/internal/store/sqlite
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 
 # suite FLAGS: runs all tests, then prints which were skipped and why. Its exit code is that of the tests.
@@ -229,13 +229,13 @@ chaos-short: $(INIT) $(RELAY) need-bubblewrap need-postgres ## The same in under
 .PHONY: attacks
 attacks: $(INIT) $(RELAY) need-bubblewrap ## Attack every driver that this machine can run, as root and as nobody, and print what came of each attack
 	@mkdir -p bin && rm -f bin/attacks.md
-	go test -count=1 -timeout 20m -run 'TestAttacks|TestAsAPlainUser' ./services/sandbox/ -args -attacks=$(CURDIR)/bin/attacks.md
+	go test -count=1 -timeout 20m -run 'TestAttacks|TestAsAPlainUser' ./services/sandbox/integration/ -args -attacks=$(CURDIR)/bin/attacks.md
 	@cat bin/attacks.md
 
 ROUNDS ?= 10000
 .PHONY: leaks
 leaks: $(INIT) $(RELAY) need-bubblewrap ## Make, use and delete workspaces ROUNDS times, and check that nothing is left on the machine
-	set -o pipefail; FAIRLEAD_LEAK_ROUNDS=$(ROUNDS) go test -count=1 -v -timeout 2h -run TestNothingLeaks ./services/sandbox/ | grep -v level=INFO
+	set -o pipefail; FAIRLEAD_LEAK_ROUNDS=$(ROUNDS) go test -count=1 -v -timeout 2h -run TestNothingLeaks ./services/sandbox/integration/ | grep -v level=INFO
 
 FUZZTIME ?= 20s
 .PHONY: fuzz
@@ -246,7 +246,7 @@ fuzz: $(INIT) $(RELAY) ## Run every fuzz target for FUZZTIME
 
 ## --- measurements -------------------------------------------------------------
 
-BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/store/storebench $(PREFIX)/services/tools/internal/permission/decisionbench $(addprefix $(PREFIX)/services/sandbox/internal/,snapshot/snapbench sandboxbench)
+BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/store/storebench $(PREFIX)/services/tools/internal/permission/decisionbench $(addprefix $(PREFIX)/services/sandbox/,internal/snapshot/snapbench integration/sandboxbench)
 .PHONY: bench
 bench: build need-bubblewrap need-postgres ## Measure speed, each figure beside its baseline; ONLY=first-token for one part
 	go build -o bin/ $(BENCH)

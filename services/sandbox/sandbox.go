@@ -40,8 +40,16 @@ type Deps struct {
 	Log *slog.Logger
 	// Driver replaces the drivers of this module.
 	Driver Driver
+	// Fault is called at each point of a change at which a service may die. Only tests set it.
+	Fault func(session, call, point string)
+}
 
-	fault func(c box.Call, method, point string) // for tests
+// boxFault is Fault as the node calls it.
+func (d Deps) boxFault() func(c box.Call, method, point string) {
+	if d.Fault == nil {
+		return nil
+	}
+	return func(c box.Call, _, point string) { d.Fault(strings.TrimPrefix(c.Session, "sessions/"), c.ID, point) }
 }
 
 // Service is the sandbox service, an rpc.Component without public RPCs.
@@ -132,7 +140,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Sandboxes: box.Sandboxes{Spares: c.SpareSandboxes, Escapes: c.Driver == DriverNone},
 		Keep: box.Retention{Finished: c.Limits.KeepResults, For: c.Limits.KeepFor}, Network: s.network,
 		Shown: shown, DiskSpace: s.diskSpace, DataSpace: diskspace.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folder),
-		Upkeep: box.Upkeep{Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover}, Quota: keep, Leftovers: leftovers, Fault: d.fault,
+		Upkeep: box.Upkeep{Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover}, Quota: keep, Leftovers: leftovers, Fault: d.boxFault(),
 		Observer: observer, Log: d.Log,
 	})
 	if err != nil {

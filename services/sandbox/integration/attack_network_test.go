@@ -1,0 +1,32 @@
+package integration
+
+// networkAttacks try to get out, or to another user's socket.
+var networkAttacks = []attack{
+	{name: "a service at the host's loopback", run: program("connect tcp 127.0.0.1:{port}"), want: "ECONNREFUSED"},
+	{name: "a service at the neighbor's loopback", run: program("connect tcp 127.0.0.1:7777"), want: "ECONNREFUSED"},
+	{name: "an address of the world", run: program("connect tcp 1.1.1.1:443"), want: "ENETUNREACH"},
+	{name: "an address of the world by IPv6", run: program("connect tcp '[2606:4700:4700::1111]:443'"), want: "ENETUNREACH|EADDRNOTAVAIL"},
+	{name: "the metadata service of a cloud", run: program("connect tcp 169.254.169.254:80"), want: "ENETUNREACH"},
+	{name: "the metadata service by IPv6", run: program("connect tcp '[fd00:ec2::254]:80'"), want: "ENETUNREACH|EADDRNOTAVAIL"},
+	{name: "a private address", run: program("connect tcp 10.0.0.1:22"), want: "ENETUNREACH"},
+	{name: "a name server", run: program("connect udp 8.8.8.8:53"), want: "ENETUNREACH"},
+	{name: "looking up a name", run: shell("getent hosts example.com; echo $?"), want: "2"},
+	{name: "an abstract socket of the host", run: program("abstract {name}"), want: "ECONNREFUSED"},
+	{name: "an abstract socket of the neighbor", run: program("abstract fairlead-neighbor"), want: "ECONNREFUSED"},
+	{name: "a socket in a folder of the host", run: program("connect unix {socket}"), want: "ENOENT"},
+	{name: "the socket of a container engine or bus", run: shell("ls /var/run/docker.sock /run/containerd/containerd.sock /run/dbus/system_bus_socket /run/systemd/private 2>&1 | grep -vc 'No such file'"), want: "0"},
+	{name: "another device than loopback", run: shell("tail -n +3 /proc/net/dev | grep -vc ' lo:'; tail -n +2 /proc/net/route | wc -l"), want: "0; 0"},
+	{name: "a socket to the hypervisor", run: program("socket 40 1 0"), want: "EAFNOSUPPORT"},
+	{name: "raw packets", run: program("socket 17 3 768"), want: "EAFNOSUPPORT"},
+	{name: "raw IP", run: program("socket 2 3 1"), want: "EPERM"},
+	{name: "the firewall of the kernel", run: program("socket 16 3 12"), want: "EAFNOSUPPORT"},
+	{name: "the audit of the kernel", run: program("socket 16 3 9"), want: "EAFNOSUPPORT"},
+	{name: "events of devices", run: program("socket 16 3 15"), want: "EAFNOSUPPORT"},
+	{name: "ciphers of the kernel", run: program("socket 38 5 0"), want: "EAFNOSUPPORT"},
+	{name: "Bluetooth", run: program("socket 31 3 1"), want: "EAFNOSUPPORT"},
+	{name: "express data path", run: program("socket 44 3 0"), want: "EAFNOSUPPORT"},
+	{name: "the bus of cars", run: program("socket 29 3 1"), want: "EAFNOSUPPORT"},
+	{name: "changing a device by netlink", run: program("new-link"), want: "EPERM"},
+	{name: "a tunnel", run: shell("ls /dev/net/tun 2>&1"), want: ".*No such file or directory", unlike: map[string]string{gVisor: "/dev/net/tun"}},
+	{name: "shared memory of the neighbor or the host", run: shell("ipcs -m | grep -c 0x; ls -A /dev/shm"), want: "0"},
+}

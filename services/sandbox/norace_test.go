@@ -1,6 +1,0 @@
-//go:build !race
-
-package sandbox_test
-
-// raceDetector says that the tests run with the race detector, which has memory of its own for all memory that was ever used.
-const raceDetector = false
