@@ -100,7 +100,20 @@ type Group interface {
 //
 // On version 2 the folder is in the group that was delegated to the service, if there is one. Open may then
 // move this process into a group beside the folder.
-func Open(root, prefix string) (Hierarchy, error) {
+func Open(root, prefix string) (h Hierarchy, err error) {
+	for range openAttempts {
+		if h, err = openOnce(root, prefix); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return h, err
+}
+
+// openAttempts is how often Open tries: another instance that ends may remove the folder above, which both
+// share, before the instance's own folder is in it.
+const openAttempts = 20
+
+func openOnce(root, prefix string) (Hierarchy, error) {
 	if isV2(root) {
 		self, err := os.ReadFile("/proc/self/cgroup")
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,6 +173,27 @@ func TestVersion2WritesItsFiles(t *testing.T) {
 			t.Errorf("%s is %q, %v", f, raw, err)
 		}
 	}
+}
+
+// Instances on one machine share the folder above their own, which the last of them removes.
+func TestInstancesComeAndGoSideBySide(t *testing.T) {
+	open(t) // or skip
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for range 100 {
+				h, err := Open(Root, fmt.Sprintf("fairlead-side-test/%d", i))
+				if err == nil {
+					err = h.Close()
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestMissingControllersAreNamed(t *testing.T) {
