@@ -129,7 +129,8 @@ func (db *DB) Close() error {
 		faults = append(faults, db.W.Close())
 	}
 	if db.lock != nil {
-		faults = append(faults, db.lock.Close())
+		// A process that is being started may have the file open for a moment longer.
+		faults = append(faults, unix.Flock(int(db.lock.Fd()), unix.LOCK_UN), db.lock.Close())
 	}
 	return errors.Join(faults...)
 }

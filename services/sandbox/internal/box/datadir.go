@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
@@ -42,13 +42,13 @@ func openDataDir(path string, leftovers *erase.Later) (*dataDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s is used by another sandbox service: stop it, or choose another directory: %w", path, err), lock.Close())
 	}
 	return &dataDir{path: path, lock: lock, leftovers: leftovers}, nil
 }
 
-func (d *dataDir) close() error { return d.lock.Close() }
+func (d *dataDir) close() error { return durable.Unlock(d.lock) }
 
 // sync writes all that was written to the directory's file system to disk.
 func (d *dataDir) sync() error { return unix.Syncfs(int(d.lock.Fd())) }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // WriteFile replaces or makes a file that only its owner may read. After a crash it has the old content or
@@ -53,4 +55,10 @@ func Boot() string {
 		return ""
 	}
 	return strings.TrimSpace(string(raw))
+}
+
+// Unlock gives up the lock of flock(2) on a file and closes it. To close it alone does not do: a process that is being
+// started has the file open for a moment longer.
+func Unlock(f *os.File) error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
@@ -321,7 +322,7 @@ func (m *maker) Close() error {
 	}
 	var faults []error
 	if m.lock != nil {
-		faults = append(faults, m.discard(), m.lock.Close())
+		faults = append(faults, m.discard(), durable.Unlock(m.lock))
 	}
 	if m.image != nil {
 		faults = append(faults, m.image.Close())
