@@ -12,6 +12,7 @@ import (
 // A workspace goes while it is read, as one does that was moved to another node: what has
 // vanished so is not left out of an archive that looks whole.
 func TestAnExportOfAWorkspaceThatGoesIsNotWhole(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "for i in 1 2 3 4; do head -c 4000000 /dev/urandom > $i; done")
 	stream, err := c.workspaces.ExportWorkspace(t.Context(), &sandboxv1.ExportWorkspaceRequest{Session: c.session})

@@ -63,6 +63,7 @@ func (c *client) importAs(t *testing.T, call string, format sandboxv1.ArchiveFor
 }
 
 func TestAWorkspaceIsImportedOnceAndBelongsToItsCommands(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, "mkdir -p a/empty && echo hello > a/run && chmod 750 a/run && ln -s a/run link")
@@ -91,6 +92,7 @@ func TestAWorkspaceIsImportedOnceAndBelongsToItsCommands(t *testing.T) {
 }
 
 func TestAnImportThatFailsLeavesNoWorkspace(t *testing.T) {
+	t.Parallel()
 	c := start(t, func() sandbox.Config {
 		cfg := configuration(t, sandbox.LevelBasic)
 		cfg.Limits.WorkspaceBytes = 1 << 20
@@ -127,6 +129,7 @@ func TestAnImportThatFailsLeavesNoWorkspace(t *testing.T) {
 }
 
 func TestAWorkspaceMovesInAnyFormat(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
 		const look = "cat d/a; stat -c %a d/a d/e; readlink l; find . | sort"
@@ -159,6 +162,7 @@ func TestAWorkspaceMovesInAnyFormat(t *testing.T) {
 
 // The folders on the way to a file are made with it, and take room as well.
 func TestFoldersOnTheWayToAFileCount(t *testing.T) {
+	t.Parallel()
 	few := func(cfg *sandbox.Config) { cfg.Limits.WorkspaceInodes = 500 }
 	deep := func(i int) string { return strconv.Itoa(i) + "/" + strings.Repeat("d/", 100) + "f" }
 	t.Run("of an archive", func(t *testing.T) {

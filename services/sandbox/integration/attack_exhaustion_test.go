@@ -99,7 +99,7 @@ func onMemory(script string) func(t *testing.T, s *scene) string {
 	return func(t *testing.T, s *scene) string {
 		have, take := int64(64<<20), "take=100; last=90"
 		if s.driver.level == sandbox.LevelBasic {
-			have, take = 1600<<20, "take=200; last=2"
+			have, take = 1600<<20, "take=200; last=1"
 		}
 		return shell(take+"; ("+script+") 2>&1", limited(have, 90))(t, s)
 	}
@@ -244,15 +244,15 @@ var exhaustionAttacks = []attack{
 	{name: "filling the disk with room that is reserved", run: cleaned(program("reserve 16")), want: "ENOTSUP"},
 	{name: "filling the disk with room that each byte takes", run: cleaned(program("extent-size")), want: "ENOTSUP, ENOSYS"},
 	{name: "filling the disk from the home", run: cleaned(shell("cd; for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files", run: filling(openDeleted + "sleep 20"), want: ended},
-	{name: "filling the disk with deleted files that are only mapped", run: filling("exec ./attacker mapped-deleted 48"), want: ended},
-	{name: "filling the disk with deleted files of processes that cannot be inspected", run: filling(keptBy("./attacker keep unseen")), want: ended},
-	{name: "filling the disk with deleted files of unreadable programs", run: filling("cp attacker unread; chmod 111 unread; " + keptBy("./unread keep unread")), want: ended},
-	{name: "filling the disk with deleted files of processes whose first threads have ended", run: filling(keptBy("./attacker keep beheaded")), want: ended},
-	{name: "filling the disk with deleted files of which a page is mapped, once the first thread has ended", run: filling("exec ./attacker keep beheaded-mapping"), want: ended},
-	{name: "filling the disk with deleted files of which a page is mapped", run: filling("exec ./attacker keep mapping"), want: ended},
+	{name: "filling the disk with deleted files", apart: true, run: filling(openDeleted + "sleep 20"), want: ended},
+	{name: "filling the disk with deleted files that are only mapped", apart: true, run: filling("exec ./attacker mapped-deleted 48"), want: ended},
+	{name: "filling the disk with deleted files of processes that cannot be inspected", apart: true, run: filling(keptBy("./attacker keep unseen")), want: ended},
+	{name: "filling the disk with deleted files of unreadable programs", apart: true, run: filling("cp attacker unread; chmod 111 unread; " + keptBy("./unread keep unread")), want: ended},
+	{name: "filling the disk with deleted files of processes whose first threads have ended", apart: true, run: filling(keptBy("./attacker keep beheaded")), want: ended},
+	{name: "filling the disk with deleted files of which a page is mapped, once the first thread has ended", apart: true, run: filling("exec ./attacker keep beheaded-mapping"), want: ended},
+	{name: "filling the disk with deleted files of which a page is mapped", apart: true, run: filling("exec ./attacker keep mapping"), want: ended},
 	{name: "filling the disk with deleted files of which a page is mapped, and whose room is reserved", run: program("keep reserved-mapping"), want: "ENOTSUP"},
-	{name: "filling the disk with deleted files of which a page is mapped, and that another command writes", run: onASmallDisk(func(t *testing.T, s *scene) result {
+	{name: "filling the disk with deleted files of which a page is mapped, and that another command writes", apart: true, run: onASmallDisk(func(t *testing.T, s *scene) result {
 		maps := s.launch(t.Context(), t, &sandboxv1.ExecStart{Call: s.call(), Argv: []string{"bash", "-c", "echo on; exec ./attacker keep found-mapping"}})
 		if _, err := maps.Recv(); err != nil {
 			t.Fatal(err)
@@ -266,8 +266,8 @@ var exhaustionAttacks = []attack{
 		}
 		return r
 	}), want: ended},
-	{name: "filling the disk with deleted files with a mapped page, written by orphaned processes", run: filling("exec ./attacker keep orphaned-mapping"), want: ended},
-	{name: "filling the disk with deleted files of a process that always forks on", run: filling("(" + openDeleted + "hand() { hand & }; hand) 2>/dev/null & sleep 20"), want: ended},
+	{name: "filling the disk with deleted files with a mapped page, written by orphaned processes", apart: true, run: filling("exec ./attacker keep orphaned-mapping"), want: ended},
+	{name: "filling the disk with deleted files of a process that always forks on", apart: true, run: filling("(" + openDeleted + "hand() { hand & }; hand) 2>/dev/null & sleep 20"), want: ended},
 	{name: "filling the disk with names", run: cleaned(shell("mkdir many; cd many; for i in $(seq 1000); do : > $i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "folders without end", run: func(t *testing.T, s *scene) string {
 		outcome := shell("./attacker deep 5000; sleep 20")(t, s)

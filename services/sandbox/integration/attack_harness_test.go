@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -72,19 +73,24 @@ func (d driver) String() string { return d.name + " " + d.level }
 // eachDriver runs a test against every driver that this machine and user can run.
 func eachDriver(t *testing.T, test func(t *testing.T, d driver)) {
 	for _, d := range drivers {
-		t.Run(strings.ReplaceAll(d.String(), " ", "/"), func(t *testing.T) {
-			if d.program != "" {
-				prove.Only(t, d.name+" is not the default driver")
-			}
-			if d.root && os.Getuid() != 0 {
-				t.Skip("it needs root")
-			}
-			if _, err := exec.LookPath(d.program); d.program != "" && err != nil && (d.leftOut || os.Getenv("CI") == "") {
-				t.Skip("it needs " + d.program)
-			}
-			test(t, d)
-		})
+		d.run(t, test)
 	}
+}
+
+// run runs a test against the driver, or skips it where the machine or the user cannot run that.
+func (d driver) run(t *testing.T, test func(t *testing.T, d driver)) {
+	t.Run(strings.ReplaceAll(d.String(), " ", "/"), func(t *testing.T) {
+		if d.program != "" {
+			prove.Only(t, d.name+" is not the default driver")
+		}
+		if d.root && os.Getuid() != 0 {
+			t.Skip("it needs root")
+		}
+		if _, err := exec.LookPath(d.program); d.program != "" && err != nil && (d.leftOut || os.Getenv("CI") == "") {
+			t.Skip("it needs " + d.program)
+		}
+		test(t, d)
+	})
 }
 
 // start starts a service by the driver, with a workspace.
@@ -108,6 +114,8 @@ type attack struct {
 	// want is a regular expression for all of what is safe to come of it.
 	want  string
 	amd64 bool // other processors have nothing of the kind
+	// apart says that it has a service of its own, so that it can be made beside others.
+	apart bool
 	// unlike are other outcomes, by asAPlainUser, by driver, by its name or by level.
 	unlike map[string]string
 }
@@ -129,6 +137,8 @@ func (a attack) wanted(d driver) string {
 type category struct {
 	name    string
 	attacks []attack
+	// busy says that it takes long, so it has a scene of its own beside that of the others.
+	busy bool
 }
 
 // scene is where attacks happen: a service with the attacker's session and a
@@ -219,6 +229,7 @@ func removeBuilt() {
 
 // watch talks to the neighbor's process, which reports whether anything reached it.
 type watch struct {
+	mu     sync.Mutex
 	stream sandboxv1.ExecService_ExecClient
 	lines  *bufio.Scanner
 }
@@ -257,6 +268,8 @@ func (c *client) settle(t *testing.T) *watch {
 // ask has the process say how often it was reached.
 func (w *watch) ask(t *testing.T) string {
 	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	send(t, w.stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte("and?\n")}}})
 	if !w.lines.Scan() {
 		return fmt.Sprintf("no answer: %v", w.lines.Err())
@@ -412,7 +425,7 @@ type row struct {
 	outcomes         map[string]string
 }
 
-// table gathers rows in the order of the attacks.
+// table gathers rows, and shows them in the order of the attacks.
 type table struct {
 	mu   sync.Mutex
 	rows []*row
@@ -436,6 +449,7 @@ func (b *table) write(t *testing.T) {
 		return
 	}
 	columns := b.columns()
+	slices.SortFunc(b.rows, func(x, y *row) int { return cmp.Compare(x.place(), y.place()) })
 	var text strings.Builder
 	fmt.Fprintf(&text, "As user %d: %d attacks.\n\n| kind | attack | %s |\n|%s\n", os.Getuid(), len(b.rows), strings.Join(columns, " | "), strings.Repeat(" --- |", 2+len(columns)))
 	for _, r := range b.rows {
@@ -448,6 +462,19 @@ func (b *table) write(t *testing.T) {
 	if err := appendTo(*attacksTable, text.String()+"\n"); err != nil {
 		t.Error(err)
 	}
+}
+
+// place is where the attack is among all of them.
+func (r *row) place() (n int) {
+	for _, c := range attacks {
+		for _, a := range c.attacks {
+			if c.name == r.category && a.name == r.attack {
+				return n
+			}
+			n++
+		}
+	}
+	return n
 }
 
 // columns are the drivers that were attacked, in the order of their names.
@@ -477,6 +504,22 @@ func cell(s string) string {
 		s = s[:90] + "…"
 	}
 	return s
+}
+
+// assault makes all attacks of a category, those apart beside the others, and records what comes of them.
+func (s *scene) assault(t *testing.T, b *table, c category) {
+	t.Helper()
+	var both sync.WaitGroup
+	for _, apart := range []bool{false, true} {
+		both.Go(func() {
+			for _, a := range c.attacks {
+				if a.apart == apart {
+					t.Run(a.name, func(t *testing.T) { s.judge(t, b, c, a) })
+				}
+			}
+		})
+	}
+	both.Wait()
 }
 
 // judge runs an attack and compares what came of it with what is safe.

@@ -49,6 +49,7 @@ func (r *race) check(t *testing.T, what, brought string, err error) {
 // TestRacesOfPaths runs each RPC that resolves paths against a command that changes
 // what they lead to all the time.
 func TestRacesOfPaths(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		r := &race{scene: newScene(t, d)}
 		folder := filepath.Dir(r.host.secret)
@@ -181,6 +182,7 @@ func (r *race) snapshotAndRestore(ctx context.Context, t *testing.T, first strin
 // TestACommandAheadOfTheCountIsFoundAtItsEnd has a command move what it wrote to where it was counted already. A
 // count may miss that while the command runs. The count at its end does not.
 func TestACommandAheadOfTheCountIsFoundAtItsEnd(t *testing.T) {
+	t.Parallel()
 	program, err := os.ReadFile(attacker(t))
 	if err != nil {
 		t.Fatal(err)

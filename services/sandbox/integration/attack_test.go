@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,39 +14,20 @@ import (
 
 // attacks are all of them.
 var attacks = []category{
-	{"files", fileAttacks},
-	{"processes", processAttacks},
-	{"kernel", kernelAttacks},
-	{"namespaces and mounts", namespaceAttacks},
-	{"network", networkAttacks},
-	{"rights", rightsAttacks},
-	{"exhaustion", exhaustionAttacks},
-	{"the service as it looks in from outside", rpcAttacks},
-	{"archives", archiveAttacks},
-}
-
-// TestAttacks makes every attack on every driver. After each, the neighbor's
-// process must not have been reached, its next command must run, and the host's files that
-// are open to all users must not have been touched.
-func TestAttacks(t *testing.T) {
-	t.Parallel() // to the attacks on pods
-	var b table
-	t.Cleanup(func() { b.write(t) })
-	eachDriver(t, func(t *testing.T, d driver) {
-		t.Parallel() // attacks wait most of the time
-		s := newScene(t, d)
-		for _, c := range attacks {
-			t.Run(c.name, func(t *testing.T) {
-				for _, a := range c.attacks {
-					t.Run(a.name, func(t *testing.T) { s.judge(t, &b, c, a) })
-				}
-			})
-		}
-	})
+	{name: "files", attacks: fileAttacks},
+	{name: "processes", attacks: processAttacks},
+	{name: "kernel", attacks: kernelAttacks},
+	{name: "namespaces and mounts", attacks: namespaceAttacks},
+	{name: "network", attacks: networkAttacks},
+	{name: "rights", attacks: rightsAttacks},
+	{name: "exhaustion", attacks: exhaustionAttacks, busy: true},
+	{name: "the service as it looks in from outside", attacks: rpcAttacks},
+	{name: "archives", attacks: archiveAttacks},
 }
 
 // TestNeighboursAreOutOfReach runs two sessions side by side.
 func TestNeighboursAreOutOfReach(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		victim := c.launch(t.Context(), t, &sandboxv1.ExecStart{
@@ -75,6 +57,7 @@ func TestNeighboursAreOutOfReach(t *testing.T) {
 }
 
 func TestWorkspacesHaveUsersOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can give users")
 	}
@@ -92,7 +75,7 @@ func TestWorkspacesHaveUsersOfTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		uid := strings.TrimSpace(string(out))
-		if seen[uid] || uid < "300000" || len(uid) != 6 {
+		if seen[uid] || uid < strconv.Itoa(cfg.UIDBase) || len(uid) != len(strconv.Itoa(cfg.UIDBase)) {
 			t.Errorf("user %s", uid)
 		}
 		seen[uid] = true
@@ -102,8 +85,11 @@ func TestWorkspacesHaveUsersOfTheirOwn(t *testing.T) {
 // TestServicesThatShareUsersAreOutOfReach runs two services whose first workspaces
 // have the same user, as two services of one machine may.
 func TestServicesThatShareUsersAreOutOfReach(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
-		c, other := open(t, level), open(t, level)
+		cfg := configuration(t, level)
+		same := func(c *sandbox.Config) { c.UIDBase = cfg.UIDBase }
+		c, other := open(t, level, same), open(t, level, same)
 		victim := c.launch(t.Context(), t, &sandboxv1.ExecStart{
 			Call: c.call(), Argv: []string{"bash", "-c", "echo private > file; exec 3> held; echo ready; until [ -e stop ]; do sleep 0.05; done; echo unharmed"},
 		})
@@ -128,6 +114,7 @@ func TestServicesThatShareUsersAreOutOfReach(t *testing.T) {
 // TestAWriteCannotCloseTheWorkspace writes so deep that no command could start
 // any more, because the workspace cannot be counted.
 func TestAWriteCannotCloseTheWorkspace(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	_, err := c.write(t, strings.Repeat("a/", 1500)+"file", "x", nil)
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 
 // The level and its parts are logged at the start and returned by the API.
 func TestCapabilitiesAreTold(t *testing.T) {
+	t.Parallel()
 	everywhere := []string{
 		"user-namespace", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace", "cgroup-namespace",
 		"no-network", "read-only-root", "masked-proc", "no-capabilities", "no-new-privileges", "seccomp", "workspace-limit", "wall-time-limit",

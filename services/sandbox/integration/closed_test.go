@@ -19,6 +19,7 @@ import (
 const closed = "mkdir -p top/inner && touch top/inner/f && chmod 0 top/inner && chmod 500 top"
 
 func TestWhatACommandHasClosedIsDeletedAllTheSame(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Storage.Alias = "storage" })
 		c.bash(t, "mkdir -p top/inner && touch top/inner/f && chmod 0 top/inner; cd storage && "+closed)
@@ -32,6 +33,7 @@ func TestWhatACommandHasClosedIsDeletedAllTheSame(t *testing.T) {
 }
 
 func TestWhatACommandHasClosedIsExportedAllTheSame(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, closed)
@@ -57,6 +59,7 @@ func TestWhatACommandHasClosedIsExportedAllTheSame(t *testing.T) {
 
 // A service that died while it deleted something begins with the rest.
 func TestWhatACommandHasClosedKeepsNoServiceFromStarting(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		cfg := configuration(t, level)
 		cfg.Storage.Alias = "storage"
@@ -84,6 +87,7 @@ func TestWhatACommandHasClosedKeepsNoServiceFromStarting(t *testing.T) {
 }
 
 func TestAWorkspaceWhoseMakingWasCutOffIsRemovedAtTheStart(t *testing.T) {
+	t.Parallel()
 	cfg := configuration(t, sandbox.LevelBasic)
 	start(t, cfg).stop()
 	left, other := filepath.Join(cfg.Data, "default", "cut-off"), filepath.Join(cfg.Data, "lost+found", "x")

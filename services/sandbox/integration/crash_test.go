@@ -101,6 +101,7 @@ func sleepers() int {
 
 // TestTheMachinesToolsWork runs what coders use, where the machine has it.
 func TestTheMachinesToolsWork(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		for _, tool := range []struct{ path, script, want string }{

@@ -12,6 +12,7 @@ import (
 )
 
 func TestANearlyFullDiskTakesNoNewWork(t *testing.T) {
+	t.Parallel()
 	cfg := configuration(t, sandbox.LevelBasic)
 	c := start(t, cfg)
 	c.ensure(t.Context(), t)

@@ -16,6 +16,7 @@ import (
 )
 
 func TestDriversThatCannotBe(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*sandbox.Config)
 		want   string
@@ -49,6 +50,7 @@ func TestDriversThatCannotBe(t *testing.T) {
 }
 
 func TestARuntimesSandboxesAreShown(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "containers are not the default driver")
 	if os.Getuid() != 0 {
 		t.Skip("it needs root")
@@ -85,6 +87,7 @@ func TestARuntimesSandboxesAreShown(t *testing.T) {
 }
 
 func TestWithoutIsolationItSaysSo(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelAuto, func(c *sandbox.Config) { c.Driver, c.NoIsolation = sandbox.DriverNone, true })
 	got, err := c.workspaces.GetCapabilities(t.Context(), &sandboxv1.GetCapabilitiesRequest{})
 	if err != nil {
@@ -104,6 +107,7 @@ func TestWithoutIsolationItSaysSo(t *testing.T) {
 // TestTheDataMayBeWhereOthersMountTheirDisks has it in folders that the driver hides from
 // what makes sandboxes.
 func TestTheDataMayBeWhereOthersMountTheirDisks(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("it needs root")
 	}

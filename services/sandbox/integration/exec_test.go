@@ -45,6 +45,7 @@ func (c *client) launch(ctx context.Context, t *testing.T, s *sandboxv1.ExecStar
 
 // A caller whose input is not read goes away: then another caller owns the command.
 func TestACommandThatDoesNotExistIsNotStarted(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	for _, s := range []*sandboxv1.ExecStart{
 		{Argv: []string{"no-such-program"}}, {Argv: []string{"/workspace"}}, {Argv: []string{"true"}, Cwd: "no/such/folder"},
@@ -58,6 +59,7 @@ func TestACommandThatDoesNotExistIsNotStarted(t *testing.T) {
 }
 
 func TestStartingAgainAttaches(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	s := &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "echo -n abc; echo -n def >&2; until [ -e go ]; do sleep 0.02; done; echo ghi; echo run >> runs"}}
 	ctx, drop := context.WithCancel(t.Context())
@@ -87,6 +89,7 @@ func TestStartingAgainAttaches(t *testing.T) {
 }
 
 func TestResultsAreKeptUntilTheyAreAcknowledged(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	ref := c.named("kept")
 	if _, err := c.exec(t.Context(), "echo x", func(s *sandboxv1.ExecStart) { s.Call = ref }); err != nil {
@@ -120,6 +123,7 @@ func TestResultsAreKeptUntilTheyAreAcknowledged(t *testing.T) {
 }
 
 func TestListsHavePages(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	for range 3 {
 		c.bash(t, "true")
@@ -147,6 +151,7 @@ func TestListsHavePages(t *testing.T) {
 }
 
 func TestCancellingKillsAllAndRefusesALaterStart(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		ref := c.named("cancelled")
@@ -188,6 +193,7 @@ func TestCancellingKillsAllAndRefusesALaterStart(t *testing.T) {
 }
 
 func TestTwoTenantsNeverMeet(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		cfg := configuration(t, level)
 		c := start(t, cfg)
@@ -212,6 +218,7 @@ func TestTwoTenantsNeverMeet(t *testing.T) {
 }
 
 func TestADeletedWorkspaceIsGone(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "mkdir -p a/b; chmod 0 a/b a; sleep 100"}})
@@ -235,6 +242,7 @@ func TestADeletedWorkspaceIsGone(t *testing.T) {
 }
 
 func TestOneServicePerDirectory(t *testing.T) {
+	t.Parallel()
 	cfg := configuration(t, sandbox.LevelBasic)
 	start(t, cfg)
 	if _, err := sandbox.New(t.Context(), cfg, sandbox.Deps{Log: discard()}); err == nil || !strings.Contains(err.Error(), "used by another") {
@@ -243,6 +251,7 @@ func TestOneServicePerDirectory(t *testing.T) {
 }
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
+	t.Parallel()
 	cfg := configuration(t, sandbox.LevelBasic)
 	cfg.Bubblewrap = "/bin/false"
 	if _, err := sandbox.New(t.Context(), cfg, sandbox.Deps{Log: discard()}); err == nil || !strings.Contains(err.Error(), "apt-get install -y bubblewrap") {
@@ -260,6 +269,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 }
 
 func TestMalformedStartsAreRefused(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	for name, r := range map[string]*sandboxv1.ExecRequest{
 		"nothing":       {},
@@ -300,6 +310,7 @@ func TestMalformedStartsAreRefused(t *testing.T) {
 }
 
 func TestManyCommandsRunAtOnce(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		answers := make(chan string, 12)
@@ -323,6 +334,7 @@ func TestManyCommandsRunAtOnce(t *testing.T) {
 }
 
 func TestStandardErrorThatLooksLikeAComplaintIsNotLost(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	for _, text := range []string{"b", "bwrap: execvp nothing at all", "bwr", "other"} {
 		if r := c.bash(t, "printf '"+text+"' >&2; exit 3"); r.err != text || r.GetExitCode() != 3 {
@@ -335,6 +347,7 @@ func TestStandardErrorThatLooksLikeAComplaintIsNotLost(t *testing.T) {
 // has the program read what is there.
 // Arguments may be long, and a page of them more than fits into one message.
 func TestCommandsWithLongArgumentsAreListed(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	long := strings.Repeat("x", 130_000)
 	for range 15 {

@@ -80,6 +80,7 @@ func exporting(t *testing.T) (c *client, s *slowStore, exported <-chan error) {
 }
 
 func TestAnExportThatTakesLongHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	c, s, exported := exporting(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -107,6 +108,7 @@ func TestAnExportThatTakesLongHoldsNobodyUp(t *testing.T) {
 }
 
 func TestADeletedWorkspaceIsNotExportedAnyMore(t *testing.T) {
+	t.Parallel()
 	c, s, exported := exporting(t)
 	deleted := make(chan error, 1)
 	go func() {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestCommandsAndFilesShareTheWorkspace(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		big := strings.Repeat("0123456789abcdef", 200_000)
@@ -50,6 +51,7 @@ func TestCommandsAndFilesShareTheWorkspace(t *testing.T) {
 }
 
 func TestAChangeIsMadeOncePerCall(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	if _, err := c.write(t, "f", "one one", nil); err != nil {
 		t.Fatal(err)
@@ -89,6 +91,7 @@ func TestAChangeIsMadeOncePerCall(t *testing.T) {
 }
 
 func TestFileErrorsAreTold(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, small)
 	c.bash(t, "ln -s /etc/passwd out; mkdir dir; echo x > dir/f; mkfifo fifo")
 	_, err := c.read(t, "out")
@@ -132,6 +135,7 @@ func TestFileErrorsAreTold(t *testing.T) {
 }
 
 func TestSeedFilesAreOnlyForANewWorkspace(t *testing.T) {
+	t.Parallel()
 	c := start(t, configuration(t, sandbox.LevelBasic))
 	r := &sandboxv1.EnsureWorkspaceRequest{Call: c.call(), SeedFiles: map[string][]byte{"a/b": []byte("seed"), "../x": nil}}
 	_, err := c.workspaces.EnsureWorkspace(t.Context(), r)
@@ -152,6 +156,7 @@ func TestSeedFilesAreOnlyForANewWorkspace(t *testing.T) {
 }
 
 func TestSearchesStream(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "seq 1000 > numbers; mkdir d; seq 5 > d/few")
 	stream, err := c.files.GrepFiles(t.Context(), &sandboxv1.GrepFilesRequest{Session: c.session, Pattern: "^[0-9]+$", MaxLines: 900})
@@ -199,6 +204,7 @@ func TestSearchesStream(t *testing.T) {
 }
 
 func TestAMoveIsMadeOnceAndWatchersAreTold(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	if _, err := c.write(t, "old", "text", nil); err != nil {
 		t.Fatal(err)
@@ -242,6 +248,7 @@ func TestAMoveIsMadeOnceAndWatchersAreTold(t *testing.T) {
 
 // A folder may come with more in it than fits into one message.
 func TestAWatchTellsOfAFolderWithManyFiles(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	const files = 5000
 	long := strings.Repeat(strings.Repeat("n", 250)+"/", 14)
@@ -267,6 +274,7 @@ func TestAWatchTellsOfAFolderWithManyFiles(t *testing.T) {
 
 // Names may be long, and a page of them more than fits into one message.
 func TestAPageIsNoLargerThanAMessage(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	const many = 2500 // of 3,500 bytes each
 	long := strings.Repeat(strings.Repeat("n", 250)+"/", 14)

@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,10 +29,21 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("FAIRLEAD_TEST_SECRET", hostSecret) // no command is to see it
+	waitBeside()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		removeBuilt()
 		os.Exit(code)
 	}))
+}
+
+// waitBeside runs eight tests side by side unless told otherwise: most of the time they wait for commands and limits.
+func waitBeside() {
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
+	if !told {
+		_ = flag.Set("test.parallel", "8")
+	}
 }
 
 // atLevel runs a test at the user's level: full as root, basic as another user, as in
@@ -44,11 +56,14 @@ func atLevel(t *testing.T, test func(t *testing.T, level string)) {
 	t.Run(level, func(t *testing.T) { test(t, level) })
 }
 
+// services counts those that tests have configured.
+var services atomic.Int64
+
 func configuration(t *testing.T, level string) sandbox.Config {
 	c := sandbox.Defaults()
 	c.Level, c.Data, c.Node = level, filepath.Join(t.TempDir(), "data"), "here"
-	// Users of this test's own: the kernel counts processes by user, also those of another run.
-	c.CgroupParent, c.UIDBase, c.UIDCount = "fairlead-test", 300_000+os.Getpid()%900*100, 100
+	// Users of this service's own: the kernel counts processes by user, also those of another run.
+	c.CgroupParent, c.UIDBase, c.UIDCount = "fairlead-test", 100_000_000+os.Getpid()*50_000+int(services.Add(1))%250*200, 100
 	c.Limits.Tmp, c.Limits.Shm = 1<<20, 1<<20
 	c.Limits.Timeout = 30 * time.Second
 	return c

@@ -14,6 +14,7 @@ import (
 
 // A foreign archive lacks the folders that every workspace has.
 func TestAnArchiveOfSomebodyElsesBecomesAWorkspaceLikeOthers(t *testing.T) {
+	t.Parallel()
 	var zipped bytes.Buffer
 	w := zip.NewWriter(&zipped)
 	_, err := w.Create("src/main.go")
@@ -58,6 +59,7 @@ func TestAnArchiveOfSomebodyElsesBecomesAWorkspaceLikeOthers(t *testing.T) {
 
 // A snapshot is exact, but for what is in the place of a protected folder.
 func TestWhatIsMadeOfASnapshotHasItsFoldersAndProtectedOnes(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		c, own, _ := d.kept(t)
 		c.bash(t, "rmdir artifacts uploads")

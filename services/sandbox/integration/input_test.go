@@ -16,6 +16,7 @@ import (
 )
 
 func TestInputGoesToTheCommand(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"wc", "-c"}, Stdin: true})
@@ -31,6 +32,7 @@ func TestInputGoesToTheCommand(t *testing.T) {
 }
 
 func TestInputThatWasNotAnnouncedIsRefused(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"sleep", "5"}})
 	send(t, stream, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte("x")}}})
@@ -40,6 +42,7 @@ func TestInputThatWasNotAnnouncedIsRefused(t *testing.T) {
 }
 
 func TestASignalEndsTheCommand(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "echo ready; exec sleep 60"}})
 	if m, err := stream.Recv(); err != nil || m.GetStdout() == nil {
@@ -53,6 +56,7 @@ func TestASignalEndsTheCommand(t *testing.T) {
 }
 
 func TestASignalDoesNotWaitForInputThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		for name, sizes := range map[string][]int{"a message": {300_000}, "several": {300_000, 700_000, 300_000}} {
@@ -72,6 +76,7 @@ func TestASignalDoesNotWaitForInputThatNobodyReads(t *testing.T) {
 }
 
 func TestATerminalIsResizedThoughNobodyReadsItsInput(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
@@ -90,6 +95,7 @@ func TestATerminalIsResizedThoughNobodyReadsItsInput(t *testing.T) {
 }
 
 func TestACallerGoesAwayThoughItsInputIsNotRead(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	ctx, drop := context.WithCancel(t.Context())
 	s := &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", "until [ -e go ]; do sleep 0.02; done; exec tail -c 1"}, Stdin: true}
@@ -109,6 +115,7 @@ func TestACallerGoesAwayThoughItsInputIsNotRead(t *testing.T) {
 }
 
 func TestATerminalIsResized(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{
@@ -129,6 +136,7 @@ func TestATerminalIsResized(t *testing.T) {
 }
 
 func TestTheEndOfInputReachesAProgramOnATerminal(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		for _, input := range []string{"", "a line\n", "no line", "one\ntwo"} {
@@ -146,6 +154,7 @@ func TestTheEndOfInputReachesAProgramOnATerminal(t *testing.T) {
 }
 
 func TestAResizeAtTheEndHarmsNothing(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, "touch {1..10000}")

@@ -138,11 +138,7 @@ func TestAttacksOnPods(t *testing.T) {
 	var b table
 	s := newScene(t, podDriver(t))
 	for _, c := range attacks {
-		t.Run(c.name, func(t *testing.T) {
-			for _, a := range c.attacks {
-				t.Run(a.name, func(t *testing.T) { s.judge(t, &b, c, a) })
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { s.assault(t, &b, c) })
 	}
 	b.write(t)
 }
@@ -150,6 +146,7 @@ func TestAttacksOnPods(t *testing.T) {
 // TestAttacksOnTheWayOutOfPods makes those about networks where there is a way out: what
 // carries it opens nothing else.
 func TestAttacksOnTheWayOutOfPods(t *testing.T) {
+	t.Parallel()
 	needCurl(t)
 	s := newScene(t, podDriver(t, ceiling()))
 	for _, c := range []*client{s.client, s.neighbor} {

@@ -49,6 +49,7 @@ func (r result) hits() string {
 }
 
 func TestLimitsHaveTheirReasons(t *testing.T) {
+	t.Parallel()
 	const (
 		exits    = sandboxv1.ExitReason_EXIT_REASON_EXITED
 		signals  = sandboxv1.ExitReason_EXIT_REASON_SIGNALED
@@ -106,6 +107,7 @@ func TestLimitsHaveTheirReasons(t *testing.T) {
 }
 
 func TestAMemoryHogIsEnded(t *testing.T) {
+	t.Parallel()
 	const hog = `exec python3 -c "x = bytearray(900 << 20)"`
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
@@ -133,6 +135,7 @@ func TestAMemoryHogIsEnded(t *testing.T) {
 }
 
 func TestProcessesMayHaveSoMuchMemoryTogether(t *testing.T) {
+	t.Parallel()
 	const script = `for i in 1 2 3 4; do python3 -c 'x = bytearray(100 << 20); import time; time.sleep(15)' & done; wait -n` // for the first that is killed
 	atLevel(t, func(t *testing.T, level string) {
 		if level != sandbox.LevelFull {
@@ -152,6 +155,7 @@ func TestProcessesMayHaveSoMuchMemoryTogether(t *testing.T) {
 }
 
 func TestAForkBombIsBounded(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
 		answers := c.bystander(t)
@@ -174,6 +178,7 @@ func TestAForkBombIsBounded(t *testing.T) {
 
 // Others leave no process to start a command with.
 func TestACommandWithoutAProcessIsToldOfTheLimit(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		if level != sandbox.LevelFull {
 			t.Skip("only control groups count all processes together")
@@ -197,6 +202,7 @@ time.sleep(600)
 	})
 }
 
+// It is alone: beside others it would not have the processors that it is to be kept from.
 func TestCPUTimeIsShared(t *testing.T) {
 	atLevel(t, func(t *testing.T, level string) {
 		if level != sandbox.LevelFull {
@@ -219,6 +225,7 @@ func TestCPUTimeIsShared(t *testing.T) {
 }
 
 func TestOutputAboveTheLimitIsDroppedAndTold(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		r := open(t, level, small).bash(t, "head -c 200000 /dev/zero | tr '\\0' x; echo end >&2; exit 4")
 		if !r.GetOutputTruncated() || len(r.out)+len(r.err) != 64<<10 || r.GetExitCode() != 4 {
@@ -228,6 +235,7 @@ func TestOutputAboveTheLimitIsDroppedAndTold(t *testing.T) {
 }
 
 func TestLimitsMayOnlyBeLowered(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, small)
 	for field, l := range map[string]*sandboxv1.ExecLimits{
 		"memory_bytes":     {MemoryBytes: 1 << 40},
@@ -296,6 +304,7 @@ var lowered = []struct {
 		nil, &sandboxv1.WorkspaceLimits{Timeout: seconds(0.3)}, false, sandboxv1.ExitReason_EXIT_REASON_TIMED_OUT, "timeout"},
 }
 
+// It is alone: beside others it would not have the processors that it is to be kept from.
 func TestACommandMayHaveLowerLimits(t *testing.T) {
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small)
@@ -317,6 +326,7 @@ func TestACommandMayHaveLowerLimits(t *testing.T) {
 	})
 }
 
+// It is alone: beside others it would not have the processors that it is to be kept from.
 func TestAWorkspaceMayHaveLowerLimits(t *testing.T) {
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, small, func(c *sandbox.Config) { c.SpareSandboxes = 0 })
@@ -362,6 +372,7 @@ func TestAWorkspaceMayHaveLowerLimits(t *testing.T) {
 }
 
 func TestASpareTakesLowerLimits(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := start(t, func() sandbox.Config { c := configuration(t, level); small(&c); c.SpareSandboxes = 1; return c }())
 		_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{
@@ -380,6 +391,7 @@ func TestASpareTakesLowerLimits(t *testing.T) {
 }
 
 func TestCommandsAboveTheNumberAreRefused(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, func(c *sandbox.Config) { c.Limits.SessionExecs = 1 })
 	stream, err := c.execs.Exec(t.Context())
 	if err != nil {
@@ -405,6 +417,7 @@ func TestCommandsAboveTheNumberAreRefused(t *testing.T) {
 
 // A walk of a workspace keeps each name: the names of one file count, too.
 func TestEveryNameOfAFileCounts(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceInodes = 500 })
 		r := c.bash(t, "touch f; for i in {1..1000}; do echo $i; done | xargs -I{} ln f l{}; sleep 10")
@@ -417,6 +430,7 @@ func TestEveryNameOfAFileCounts(t *testing.T) {
 // A file may be larger than what it takes on the disk, or have other names: no more than it
 // took is given back when another takes its place.
 func TestAReplacedFileGivesBackWhatItTook(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{
 		"holes":       "truncate -s 8000000 a b c d",
 		"other names": "head -c 7000000 /dev/zero > x; for n in a b c d; do ln x $n; done",

@@ -10,6 +10,7 @@ import (
 )
 
 func TestFilesInMemoryAreBoundedInNumber(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root may make such a file system")
 	}
@@ -31,6 +32,7 @@ func TestFilesInMemoryAreBoundedInNumber(t *testing.T) {
 
 // TestAFullTmpLeavesMemoryForCommands has an operator whose limit of memory is below the size of /tmp.
 func TestAFullTmpLeavesMemoryForCommands(t *testing.T) {
+	t.Parallel()
 	const hog = `python3 -c "x = bytearray(100 << 20)"; exit 0`
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(c *sandbox.Config) { c.Limits.Memory, c.Limits.Tmp, c.Limits.Shm = 128<<20, 512<<20, 512<<20 })
@@ -59,6 +61,7 @@ func TestAFullTmpLeavesMemoryForCommands(t *testing.T) {
 
 // TestALowerLimitOfMemoryBoundsTmp has an agent whose limit of memory is below the operator's size of /tmp.
 func TestALowerLimitOfMemoryBoundsTmp(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := start(t, func() sandbox.Config {
 			c := configuration(t, level)

@@ -41,6 +41,7 @@ func (c *client) requests(t *testing.T, user string, mounts ...*commonv1.Mount) 
 }
 
 func TestASessionGetsAPartOfAMountAtAnotherPlaceAndWithFewerRights(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir, rules := library(t)
 		c := d.start(t, func(c *sandbox.Config) { c.Mounts = rules })
@@ -83,6 +84,7 @@ func TestASessionGetsAPartOfAMountAtAnotherPlaceAndWithFewerRights(t *testing.T)
 }
 
 func TestARequestForAMountGetsNoMoreThanTheOperatorGives(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		_, rules := library(t)
 		c := d.start(t, func(c *sandbox.Config) {
@@ -141,6 +143,7 @@ func TestARequestForAMountGetsNoMoreThanTheOperatorGives(t *testing.T) {
 
 // What one user asks for may be in the place of another user's own mount.
 func TestARequestThatOneUserMayNotHaveLeavesTheOtherMountsOfThatUser(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		_, rules := library(t)
 		c := d.start(t, func(c *sandbox.Config) { c.Mounts = rules })

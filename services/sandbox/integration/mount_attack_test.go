@@ -18,6 +18,7 @@ import (
 )
 
 func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
 	dir := sources(t, "books")
 	if err := os.Symlink("books", dir+"/link"); err != nil {
 		t.Fatal(err)
@@ -127,6 +128,7 @@ func privateMounts(dir string) []mount.Rule {
 }
 
 func TestWhoeverIsNotMeantSeesNothingOfAMount(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private", "wanted")
 		c := d.start(t, func(c *sandbox.Config) {
@@ -195,6 +197,7 @@ func (c *client) looks(t *testing.T, user string) string {
 // A user who shares a session with the owner of a private mount sees the same as without the mount,
 // before its first use and afterwards, also in copies of the workspace.
 func TestWhoSharesASessionLearnsNothingOfTheMountsOfOthers(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private", "wanted")
 		c := d.start(t, func(c *sandbox.Config) { c.Mounts = privateMounts(dir) })
@@ -220,6 +223,7 @@ func TestWhoSharesASessionLearnsNothingOfTheMountsOfOthers(t *testing.T) {
 
 // A workspace does not reveal whether another user has a private mount on the machine.
 func TestAWorkspaceIsTheSameWhetherAnybodyHasAMountOfOnesOwnOrNot(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private", "wanted")
 		find := func(mounts []mount.Rule) string {
@@ -244,6 +248,7 @@ func TestAWorkspaceIsTheSameWhetherAnybodyHasAMountOfOnesOwnOrNot(t *testing.T) 
 
 // Users of a tenant share sandboxes unless one of them has a private mount.
 func TestThatCommandsRunBesideEachOtherTellsNothingOfAnotherTenantsMounts(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private")
 		c := d.start(t, func(c *sandbox.Config) {
@@ -259,6 +264,7 @@ func TestThatCommandsRunBesideEachOtherTellsNothingOfAnotherTenantsMounts(t *tes
 
 // That commands of two users wait for each other says nothing of what they have.
 func TestThatAnotherUsersCommandRunsTellsNothingOfMounts(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private", "wanted")
 		c := d.start(t, func(c *sandbox.Config) { c.Mounts = privateMounts(dir) })
@@ -275,6 +281,7 @@ func TestThatAnotherUsersCommandRunsTellsNothingOfMounts(t *testing.T) {
 }
 
 func TestStorageOutlivesSessionsAndIsBounded(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		c := d.start(t, func(c *sandbox.Config) {
 			c.Storage = sandbox.Storage{Alias: "storage", Bytes: 1 << 20, Inodes: 100}
@@ -310,6 +317,7 @@ func TestStorageOutlivesSessionsAndIsBounded(t *testing.T) {
 }
 
 func TestVariablesThatAreReservedAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"PATH", "HOME", "LD_PRELOAD", "ld_library_path", "FAIRLEAD_X", "https_proxy", "BASH_ENV", "A-B", "1A", ""} {
 		c := configuration(t, sandbox.LevelBasic)
 		c.Env = []mount.Variable{{Name: name, Value: "hidden-value"}}
@@ -339,6 +347,7 @@ func TestVariablesThatAreReservedAreRefused(t *testing.T) {
 
 // The name of an object store's folder may be escaped in its URL.
 func TestAnObjectStoreIsNotShownHoweverItIsNamed(t *testing.T) {
+	t.Parallel()
 	dir := sources(t, "my objects")
 	c := configuration(t, sandbox.LevelBasic)
 	c.ObjectStore.URL = "file://" + strings.ReplaceAll(dir, " ", "%20") + "/my%20objects"

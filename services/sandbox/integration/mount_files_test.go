@@ -25,6 +25,7 @@ func mounted(t *testing.T, d driver, change ...func(*sandbox.Config)) (c *client
 }
 
 func TestFilesInMountsAreReadAndWritten(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		c, dir := mounted(t, d)
 		if got, err := c.read(t, "/workspace/mnt/books/file"); err != nil || got != "books\n" {
@@ -85,6 +86,7 @@ func paths(all []*sandboxv1.FileInfo) string {
 }
 
 func TestSearchesGoIntoMounts(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		c, _ := mounted(t, d)
 		if _, err := c.write(t, "own", "books too\n", nil); err != nil {
@@ -129,6 +131,7 @@ func TestSearchesGoIntoMounts(t *testing.T) {
 }
 
 func TestWhatBelongsToMountsStays(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		c, dir := mounted(t, d)
 		c.bash(t, "ln -s mnt around; ln -s . here; ln -s ../../../etc shared/out; ln -s /etc shared/absolute; mkdir d; echo x >d/x")
@@ -185,6 +188,7 @@ func TestWhatBelongsToMountsStays(t *testing.T) {
 }
 
 func TestTheServiceReadsNoMoreThanCommandsMay(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		if os.Getuid() != 0 {
 			t.Skip("commands are the service's own user")
@@ -203,6 +207,7 @@ func TestTheServiceReadsNoMoreThanCommandsMay(t *testing.T) {
 }
 
 func TestSnapshotsAndExportsLeaveMountsOut(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		c, dir := mounted(t, d)
 		c.bash(t, "echo one >own; echo one >shared/new")

@@ -17,6 +17,7 @@ import (
 
 // TestAMountWhoseFolderIsGoneKeepsOthersWorking removes a mount's source while the service runs.
 func TestAMountWhoseFolderIsGoneKeepsOthersWorking(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		dir, err := filepath.EvalSymlinks(t.TempDir())
 		if err != nil {

@@ -80,6 +80,7 @@ func sharedMount(dir string) []mount.Rule {
 // The kernel takes a mount away from every sandbox when the folder below it goes, and what is then
 // written belongs to all users who share the session.
 func TestNobodyTakesAMountFromACommandThatRuns(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private")
 		c := d.start(t, func(c *sandbox.Config) {
@@ -109,6 +110,7 @@ func TestNobodyTakesAMountFromACommandThatRuns(t *testing.T) {
 // A snapshot may have something else in the place of a mount, and files below it: from before that
 // was one.
 func TestARestoreLeavesThePlacesOfMountsAsTheyAre(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private")
 		c, own, again := d.kept(t)
@@ -148,6 +150,7 @@ func TestARestoreLeavesThePlacesOfMountsAsTheyAre(t *testing.T) {
 
 // Whether a command has run before decides nothing.
 func TestAFileGoesToTheMountAlsoBeforeItWasEverShown(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private")
 		c, _, again := d.kept(t)
@@ -167,6 +170,7 @@ func TestAFileGoesToTheMountAlsoBeforeItWasEverShown(t *testing.T) {
 
 // What is in the workspace where mounts are to lie is not hidden, but has another name.
 func TestWhatLiesWhereMountsAreToLieIsSetAside(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private")
 		c := d.start(t, func(c *sandbox.Config) { c.Mounts = sharedMount(dir) })
@@ -193,6 +197,7 @@ func TestWhatLiesWhereMountsAreToLieIsSetAside(t *testing.T) {
 
 // Who has a folder open in common with another sandbox can leave signs there.
 func TestNoSandboxHasACoverInCommonWithAnother(t *testing.T) {
+	t.Parallel()
 	test := func(t *testing.T, c *client) {
 		eve := principal.With(t.Context(), principal.Service("other", "eve"))
 		other := *c

@@ -50,6 +50,7 @@ func asking(names ...string) *sandboxv1.WorkspaceMounts {
 }
 
 func TestMountsAreWhereTheyBelong(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "books", "shared", "asked")
 		c := d.start(t, func(c *sandbox.Config) {
@@ -84,6 +85,7 @@ func TestMountsAreWhereTheyBelong(t *testing.T) {
 // A snapshot may be older than the folder over which a mount lies. Without that folder the mount
 // would be gone from under the commands that run.
 func TestARestoreTakesNoMountFromACommandThatRuns(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "asked")
 		c := d.start(t, func(c *sandbox.Config) {

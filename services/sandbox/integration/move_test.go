@@ -19,6 +19,7 @@ func (c *client) exportSnapshots(t *testing.T) *sandboxv1.ExportSnapshotsRespons
 }
 
 func TestAWorkspaceMovesToAnotherNodeWhenItsOwnIsLost(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		objects := t.TempDir()
 		node := func() *client {
@@ -68,6 +69,7 @@ func TestAWorkspaceMovesToAnotherNodeWhenItsOwnIsLost(t *testing.T) {
 
 // A command has made it larger than it may be. Where it is it can be used, to make room.
 func TestAWorkspaceThatIsTooLargeArrives(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		objects := t.TempDir()
 		node := func() *client {
@@ -90,6 +92,7 @@ func TestAWorkspaceThatIsTooLargeArrives(t *testing.T) {
 }
 
 func TestANodeThatWasReplacedHarmsNothing(t *testing.T) {
+	t.Parallel()
 	objects := t.TempDir()
 	node := func() *client {
 		cfg := configuration(t, sandbox.LevelBasic)
@@ -121,6 +124,7 @@ func TestANodeThatWasReplacedHarmsNothing(t *testing.T) {
 // What was exported at the end of a turn may have been followed by snapshots of the next
 // one when the copy was made.
 func TestAWorkspaceIsMadeFromTheSnapshotThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	objects := t.TempDir()
 	node := func() *client {
 		cfg := configuration(t, sandbox.LevelBasic)
@@ -158,6 +162,7 @@ func TestAWorkspaceIsMadeFromTheSnapshotThatIsAskedFor(t *testing.T) {
 // A copy to a new place that breaks off has a part of the snapshots: those of the place before
 // are all there still.
 func TestAPlaceThatWasCopiedInPartIsNotMovedFrom(t *testing.T) {
+	t.Parallel()
 	objects := t.TempDir()
 	node := func() *client {
 		cfg := configuration(t, sandbox.LevelBasic)
@@ -196,6 +201,7 @@ func TestAPlaceThatWasCopiedInPartIsNotMovedFrom(t *testing.T) {
 }
 
 func TestWithoutAnObjectStoreNothingMoves(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	_, err := c.snapshots.ExportSnapshots(t.Context(), &sandboxv1.ExportSnapshotsRequest{Call: c.call()})
 	wantReason(t, err, "NO_OBJECT_STORE")
@@ -220,6 +226,7 @@ func TestWithoutAnObjectStoreNothingMoves(t *testing.T) {
 // A workspace that could not be brought here has no snapshot yet: what there is of it in the
 // object store is all that is left of its files.
 func TestAnExportOfNothingLeavesWhatWasExportedBefore(t *testing.T) {
+	t.Parallel()
 	objects := t.TempDir()
 	node := func() *client {
 		cfg := configuration(t, sandbox.LevelBasic)

@@ -16,6 +16,7 @@ import (
 // A name that is not UTF-8 is told so that it can be used, and each byte has a name of
 // its own.
 func TestNamesThatAreNotTextCanBeUsed(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, `mkdir b; for i in {128..255}; do printf $i > b/n$(printf "\\x$(printf %x $i)"); done; printf own > b/$'n\uef80'; ls b | wc -l`)
 	list, err := c.files.ListFiles(t.Context(), &sandboxv1.ListFilesRequest{Session: c.session, Path: "b"})
@@ -59,6 +60,7 @@ func TestNamesThatAreNotTextCanBeUsed(t *testing.T) {
 }
 
 func TestNamesThatAreNotTextAreTheSameEverywhere(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	const folder, name = "d\uEFFF", "d\uEFFF/f\uEF80"
 	const raw = `d$'\xff'/f$'\x80'`
@@ -127,6 +129,7 @@ func TestNamesThatAreNotTextAreTheSameEverywhere(t *testing.T) {
 }
 
 func TestAWorkspaceBeginsWithNamesThatAreNotText(t *testing.T) {
+	t.Parallel()
 	c := start(t, configuration(t, sandbox.LevelBasic))
 	_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{
 		Call: &commonv1.CallRef{Session: c.session, Epoch: c.epoch, CallId: "first"}, SeedFiles: map[string][]byte{"n\uEF80": []byte("seed")},

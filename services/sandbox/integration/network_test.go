@@ -67,6 +67,7 @@ func needCurl(t *testing.T) {
 const curl = "curl -sS --noproxy '' -m 10 "
 
 func TestASpareHasANetworkOrNot(t *testing.T) {
+	t.Parallel()
 	needCurl(t)
 	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
 		_, port := outside(t)
@@ -96,6 +97,7 @@ func TestASpareHasANetworkOrNot(t *testing.T) {
 }
 
 func TestCommandsReachWhatTheirWorkspaceMay(t *testing.T) {
+	t.Parallel()
 	needCurl(t)
 	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
 		_, port := outside(t)
@@ -144,6 +146,7 @@ func TestCommandsReachWhatTheirWorkspaceMay(t *testing.T) {
 }
 
 func TestCommandsAtOnceAreToldApart(t *testing.T) {
+	t.Parallel()
 	needCurl(t)
 	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
 		_, port := outside(t)
@@ -172,6 +175,7 @@ func TestCommandsAtOnceAreToldApart(t *testing.T) {
 }
 
 func TestCommandsThatRunKeepTheirNetworkAndStandStillWithTheOthers(t *testing.T) {
+	t.Parallel()
 	needCurl(t)
 	if os.Getuid() != 0 {
 		t.Skip("only level full freezes")
@@ -215,6 +219,7 @@ func TestCommandsThatRunKeepTheirNetworkAndStandStillWithTheOthers(t *testing.T)
 }
 
 func TestAPolicyThatIsNotValidIsRefused(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, ceiling(80))
 	for _, r := range []*sandboxv1.NetworkRule{
 		{Host: "evil.org"}, {Host: "0x7f.1"}, {Host: "api.example.com", Credential: "nobody's", Tls: sandboxv1.NetworkTls_NETWORK_TLS_UPGRADE},
@@ -234,6 +239,7 @@ func TestAPolicyThatIsNotValidIsRefused(t *testing.T) {
 // A command says to the proxy whatever it likes, and as much of it. What is told of
 // that must not stand in the way of its end.
 func TestWhatIsToldOfTheNetworkIsShort(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, ceiling())
 	if err := c.network(t, &sandboxv1.NetworkRule{Host: "*.example.com", Methods: []string{"GET"}}); err != nil {
 		t.Fatal(err)
@@ -255,6 +261,7 @@ func TestWhatIsToldOfTheNetworkIsShort(t *testing.T) {
 
 // A command may end and leave something open that the outside does not end.
 func TestWhatIsOpenAtACommandsEndIsItsOwn(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -295,6 +302,7 @@ func connections(r result) (n int) {
 // What names no command is told with one that runs in the same sandbox, also where each has its
 // own.
 func TestWhatNamesNobodyIsToldWithACommandOfItsSandbox(t *testing.T) {
+	t.Parallel()
 	test := func(t *testing.T, c *client, apart bool) {
 		if err := c.network(t, &sandboxv1.NetworkRule{Host: "127.0.0.0/8", Ports: []int32{1}}); err != nil {
 			t.Fatal(err)
@@ -327,6 +335,7 @@ func TestWhatNamesNobodyIsToldWithACommandOfItsSandbox(t *testing.T) {
 
 // The service's own processes in a sandbox are not commands: they are not counted.
 func TestCommandsOfTheServiceTakeNoConnections(t *testing.T) {
+	t.Parallel()
 	needCurl(t)
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"README.md": "hello\n"})

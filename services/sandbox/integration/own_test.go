@@ -12,6 +12,7 @@ import (
 // A command that closes the sandbox's own folders, as agents do by mistake, ends nothing: the
 // next one, and whatever else is asked for, finds them open.
 func TestTheSandboxesOwnFoldersAreOpenedAgain(t *testing.T) {
+	t.Parallel()
 	for _, shut := range []string{"chmod -R 644 .", "chmod 000 /workspace", "chmod 000 ~", "chmod 000 ~ /workspace"} {
 		t.Run(shut, func(t *testing.T) {
 			atLevel(t, func(t *testing.T, level string) {
@@ -87,6 +88,7 @@ func (c *client) operations(t *testing.T, snapshot string) []operation {
 
 // What a command has closed below is its own, and it is told how to open it.
 func TestACommandIsToldHowToOpenItsFolder(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, "mkdir -p a/b && chmod 0 a")
@@ -105,6 +107,7 @@ func TestACommandIsToldHowToOpenItsFolder(t *testing.T) {
 // The mode of a folder is its owner's, also of one that the service may look into only by
 // changing it.
 func TestLookingIntoAClosedFolderLeavesItsMode(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		const want = "0 d0\n311 d1\n77 d2\n400 d3\n600 d4\n"
@@ -148,6 +151,7 @@ func TestLookingIntoAClosedFolderLeavesItsMode(t *testing.T) {
 
 // What is in a folder that can be listed, but not searched, counts.
 func TestAClosedFolderHidesNothingFromTheSize(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceBytes = 1 << 20 })
 		r := c.bash(t, "mkdir d && cd d && umask 0 && exec 3>f && chmod 600 . && head -c 3000000 /dev/zero >&3; sleep 20")

@@ -10,6 +10,7 @@ import (
 )
 
 func TestAPipedCommandWritesMoreThanIsKept(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(c *sandbox.Config) { c.Limits.Output = 1000 })
 		r, err := c.exec(t.Context(), "head -c 300000 /dev/zero | tr '\\0' x; echo err >&2; exit 3", func(s *sandboxv1.ExecStart) { s.Piped = true })
@@ -20,6 +21,7 @@ func TestAPipedCommandWritesMoreThanIsKept(t *testing.T) {
 }
 
 func TestAPipedCommandAnswersItsInput(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Piped: true, Stdin: true, Argv: []string{"cat"}})
 	for range 3 {
@@ -35,6 +37,7 @@ func TestAPipedCommandAnswersItsInput(t *testing.T) {
 }
 
 func TestAPipedCommandEndsWithItsStream(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{"one that waits": "echo ready; exec sleep 600", "one that writes": "exec yes ready"} {
 		t.Run(name, func(t *testing.T) {
 			c := open(t, sandbox.LevelBasic)

@@ -23,6 +23,7 @@ func (c *client) placed(node string, generation int64) *commonv1.CallRef {
 }
 
 func TestAWorkspaceThatMustExistIsNotMade(t *testing.T) {
+	t.Parallel()
 	c := start(t, configuration(t, sandbox.LevelBasic))
 	ensure := func(r *commonv1.CallRef, must bool) (*sandboxv1.EnsureWorkspaceResponse, error) {
 		return c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: r, MustExist: must})
@@ -50,6 +51,7 @@ func TestAWorkspaceThatMustExistIsNotMade(t *testing.T) {
 }
 
 func TestAnotherGenerationIsRefusedWhereverAWorkspaceIsNamed(t *testing.T) {
+	t.Parallel()
 	c := start(t, configuration(t, sandbox.LevelBasic))
 	ensure := func(r *commonv1.CallRef) error {
 		_, err := c.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: r})
@@ -103,6 +105,7 @@ func TestAnotherGenerationIsRefusedWhereverAWorkspaceIsNamed(t *testing.T) {
 }
 
 func TestACopyOfAnOlderPlaceMakesRoom(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		began := make(chan struct{})

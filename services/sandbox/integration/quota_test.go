@@ -36,6 +36,7 @@ func openWithQuota(t *testing.T) *client {
 // TestTheFileSystemKeepsTheSizeOfAWorkspace is what programs and people see of a quota
 // that the kernel keeps: exactly so much, at once, and told.
 func TestTheFileSystemKeepsTheSizeOfAWorkspace(t *testing.T) {
+	t.Parallel()
 	c := openWithQuota(t)
 	answers := c.bystander(t)
 	const bytes, files = 16 << 20, 500 // as small says
@@ -74,6 +75,7 @@ func TestTheFileSystemKeepsTheSizeOfAWorkspace(t *testing.T) {
 // TestTheServiceHeedsTheFileSystemsQuota has the service write into a workspace that only
 // the kernel knows to be full.
 func TestTheServiceHeedsTheFileSystemsQuota(t *testing.T) {
+	t.Parallel()
 	c := openWithQuota(t)
 	// Deleted files that a command holds are counted by the kernel alone.
 	stream := c.launch(t.Context(), t, &sandboxv1.ExecStart{Call: c.call(), Stdin: true, Argv: []string{"bash", "-c", "exec 9>f; rm f; head -c 30000000 /dev/zero >&9; echo full; read x"}})
@@ -99,6 +101,7 @@ func TestTheServiceHeedsTheFileSystemsQuota(t *testing.T) {
 
 // TestAQuotaFollowsItsWorkspace changes limits, and takes a slot that another workspace had.
 func TestAQuotaFollowsItsWorkspace(t *testing.T) {
+	t.Parallel()
 	c := openWithQuota(t)
 	fill := func() int {
 		r := c.bash(t, "head -c 30000000 /dev/zero > f 2>/dev/null; stat -c %s f; rm f")

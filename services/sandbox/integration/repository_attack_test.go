@@ -21,6 +21,7 @@ import (
 )
 
 func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("read-only", map[string]string{"a": "a"})
 	var data string
@@ -74,6 +75,7 @@ func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
 // TestAHostileRepositoryRunsNothingWithTheCredential has a session write whatever a
 // repository may say into one, and then has it pushed.
 func TestAHostileRepositoryRunsNothingWithTheCredential(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{".gitattributes": "* filter=evil diff=evil merge=evil\n", ".gitmodules": "[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c touch% /workspace/pwned\n", "a": "a"})
 	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
@@ -119,6 +121,7 @@ func TestAHostileRepositoryRunsNothingWithTheCredential(t *testing.T) {
 }
 
 func TestRepositoriesThatCannotBeUsedAreRefused(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"a": "a"})
 	c := open(t, sandbox.LevelBasic, allow(f))
@@ -155,6 +158,7 @@ func TestRepositoriesThatCannotBeUsedAreRefused(t *testing.T) {
 
 // TestAHostileTreeDoesNotComeOut clones commits that no honest Git makes.
 func TestAHostileTreeDoesNotComeOut(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	c := open(t, sandbox.LevelBasic, allow(f))
 	for i, path := range []string{".git/config", ".GIT/config", "a/.Git/hooks/post-checkout", "git~1/config", "..", ".git\u200c/config"} {
@@ -194,6 +198,7 @@ func unhex(t *testing.T, s string) []byte {
 }
 
 func TestARedirectDoesNotTakeTheCredentialAlong(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"a": "a"})
 	other := gittest.New(t)
@@ -221,6 +226,7 @@ func TestARedirectDoesNotTakeTheCredentialAlong(t *testing.T) {
 }
 
 func TestARepositoryThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	random := make([]byte, 4<<20)
 	for i := range random {
@@ -247,6 +253,7 @@ func TestARepositoryThatDoesNotFitIsRefused(t *testing.T) {
 }
 
 func TestACloneIsMadeOnceForACall(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	first := f.Publish("app", map[string]string{"a": "a"})
 	c := open(t, sandbox.LevelBasic, allow(f))
@@ -271,6 +278,7 @@ func TestACloneIsMadeOnceForACall(t *testing.T) {
 }
 
 func TestAShallowCloneAndARejectedPush(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"a": "a"})
 	work := filepath.Join(f.Dir, "work-app")
@@ -312,6 +320,7 @@ func TestAShallowCloneAndARejectedPush(t *testing.T) {
 }
 
 func TestANewRepositoryIsMade(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	c := open(t, sandbox.LevelBasic, allow(f))
 	add := func(directory, url string) (*sandboxv1.AddRepositoryResponse, error) {
@@ -336,6 +345,7 @@ func TestANewRepositoryIsMade(t *testing.T) {
 // A repository may keep Git waiting as long as it likes when that looks at it. It takes no
 // more of the node's places for commands than the session has.
 func TestAHostileRepositoryTakesTheNodeFromNobody(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		const asked = 6
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.Execs, cfg.Limits.SessionExecs = asked, 2 })
@@ -374,6 +384,7 @@ func TestAHostileRepositoryTakesTheNodeFromNobody(t *testing.T) {
 // In a shared session a repository's filters are what any member wrote. Who looks at it has
 // mounts that the member has not.
 func TestALookAtARepositoryShowsItsFiltersNoMount(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		dir := sources(t, "private")
 		c := open(t, level, func(c *sandbox.Config) {

@@ -21,6 +21,7 @@ import (
 const commit = "git -c user.name=Agent -c user.email=agent@example.com commit -q"
 
 func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	first := f.Publish("app", map[string]string{"README.md": "hello\n", "src/main.go": "package main\n"})
 	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
@@ -93,6 +94,7 @@ func TestARepositoryIsClonedChangedAndPushed(t *testing.T) {
 }
 
 func TestTheCredentialIsNowhereInside(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"README.md": "hello\n"})
 	everywhere(t, func(t *testing.T, level string, change func(*sandbox.Config)) {
@@ -164,6 +166,7 @@ func wantNowhere(t *testing.T, data string) {
 // Who looks at a repository sees what the user's commands see, and has them keep their
 // sandbox: with what is in its /tmp, and beside a command that runs.
 func TestLookingAtARepositoryLeavesTheSandboxAsItIs(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Storage.Alias = "storage" })
 		if r := c.bash(t, "git init -q repos/mine && touch /tmp/kept"); r.GetExitCode() != 0 {
@@ -194,6 +197,7 @@ func TestLookingAtARepositoryLeavesTheSandboxAsItIs(t *testing.T) {
 
 // A status is what Git says itself, though it does not run what the repository names.
 func TestAStatusIsGits(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"f": "one\n", "g": "one\n"})
 	c := open(t, sandbox.LevelBasic, allow(f))

@@ -12,6 +12,7 @@ import (
 )
 
 func TestARestartKeepsResultsAndReportsLostCommands(t *testing.T) {
+	t.Parallel()
 	cfg := configuration(t, sandbox.LevelBasic)
 	var finished, lost, early = "finished", "lost", "early"
 	t.Run("first", func(t *testing.T) {
@@ -57,6 +58,7 @@ func TestARestartKeepsResultsAndReportsLostCommands(t *testing.T) {
 }
 
 func TestACrashedServiceReportsItsCommandsAsLost(t *testing.T) {
+	t.Parallel()
 	cfg := configuration(t, sandbox.LevelBasic)
 	record := filepath.Join(cfg.Data, "default", "one", "execs", "gone", "record.json")
 	t.Run("first", func(t *testing.T) {
@@ -79,6 +81,7 @@ func TestACrashedServiceReportsItsCommandsAsLost(t *testing.T) {
 // TestATakeoverIsRemembered: what the old holder started goes on, and it starts
 // nothing else, also after a restart of the node.
 func TestATakeoverIsRemembered(t *testing.T) {
+	t.Parallel()
 	cfg := configuration(t, sandbox.LevelBasic)
 	t.Run("first", func(t *testing.T) {
 		c := start(t, cfg)
@@ -113,6 +116,7 @@ func TestATakeoverIsRemembered(t *testing.T) {
 }
 
 func TestAStaleCallerChangesNothing(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.epoch = 7
 	c.bash(t, "true")

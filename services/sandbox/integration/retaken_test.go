@@ -25,6 +25,7 @@ func (c *client) agents(t *testing.T, f *gittest.Forge, call string) error {
 
 // A restore makes of the clones what they were: made, not made, or made and removed.
 func TestARestoreTakesClonesBackWithTheFiles(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"f": "one"})
 	var data string
@@ -94,6 +95,7 @@ func forgetClones(t *testing.T, data string) {
 
 // What a user asked for by a request is not asked for anew when the request comes again.
 func TestARestoreHasNoRequestActAgain(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"f": "one"})
 	c := open(t, sandbox.LevelBasic, allow(f))
@@ -164,6 +166,7 @@ func TestDieAmidASecondClone(t *testing.T) {
 
 // A clone that a restore has taken back, and that is made again, is made once, as the first one is.
 func TestASecondCloneIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"f": "one"})
 	for _, tc := range []struct{ point, others, want string }{

@@ -70,6 +70,7 @@ func (c *client) changes(t *testing.T, snapshot string) []operation {
 }
 
 func TestASealedWorkspaceStaysAsItIs(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		cfg := configuration(t, level)
 		cfg.ObjectStore.URL = "file://" + t.TempDir()
@@ -132,6 +133,7 @@ func TestASealedWorkspaceStaysAsItIs(t *testing.T) {
 
 // The holder that sealed a workspace is the only one that could have moved it.
 func TestALaterHolderLiftsASeal(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	if err := c.seal(t); err != nil {
 		t.Fatal(err)
@@ -154,6 +156,7 @@ func TestALaterHolderLiftsASeal(t *testing.T) {
 
 // Whatever was answered before a seal, or beside it, is in the snapshot that follows.
 func TestWhatWasAnsweredIsInTheSnapshotOfASealedWorkspace(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		const writers, before = 4, 10

@@ -53,6 +53,7 @@ const (
 // TestASmallPlaceIsToldWithItsCure starts a service in places that lack something, as containers and
 // hardened machines do. It refuses, and says all that is missing with what to do; it never takes less.
 func TestASmallPlaceIsToldWithItsCure(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can make such places")
 	}

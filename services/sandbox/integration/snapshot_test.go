@@ -35,6 +35,7 @@ func (c *client) restore(t *testing.T, id string) *sandboxv1.RestoreSnapshotResp
 }
 
 func TestASnapshotBringsBackWhatCommandsChanged(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		const look = `find . -mindepth 1 -exec stat -c '%n %A %s %Y %U %N' {} + | sort; cat a/f`
@@ -56,6 +57,7 @@ func TestASnapshotBringsBackWhatCommandsChanged(t *testing.T) {
 }
 
 func TestASnapshotIsMadeAndRestoredOncePerCall(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "echo one > f")
 	once := c.named("once")
@@ -81,6 +83,7 @@ func TestASnapshotIsMadeAndRestoredOncePerCall(t *testing.T) {
 }
 
 func TestSnapshotsAreListedInPagesAndDeleted(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, func(cfg *sandbox.Config) { cfg.Limits.Snapshots = 5 })
 	var made []string
 	for range 5 {
@@ -108,6 +111,7 @@ func TestSnapshotsAreListedInPagesAndDeleted(t *testing.T) {
 }
 
 func TestSnapshotsTakeNoMoreDiskThanTheyMay(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, func(cfg *sandbox.Config) { cfg.Limits.SnapshotBytes = 50_000 })
 	c.bash(t, "head -c 100000 /dev/urandom > f")
 	c.snapshot(t, c.call())
@@ -137,6 +141,7 @@ func (c *client) list(ctx context.Context, t *testing.T) (ids []string) {
 }
 
 func TestADiffIsToldInPages(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "echo one > a && echo two > b")
 	one := c.snapshot(t, c.call())
@@ -181,6 +186,7 @@ func TestADiffIsToldInPages(t *testing.T) {
 }
 
 func TestAForkIsMadeOnceFromASnapshotAndGoesItsOwnWay(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		c.bash(t, "mkdir d && echo one > d/f && chmod 2755 d && chmod 6755 d/f")
@@ -209,6 +215,7 @@ func TestAForkIsMadeOnceFromASnapshotAndGoesItsOwnWay(t *testing.T) {
 }
 
 func TestSnapshotsAreFenced(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	one := c.snapshot(t, c.call())
 	c.epoch = 5
@@ -224,6 +231,7 @@ func TestSnapshotsAreFenced(t *testing.T) {
 }
 
 func TestWhatRunsStandsStillWhileItsFilesAreKept(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("nothing can be stopped at level basic")
 	}
@@ -260,6 +268,7 @@ func TestWhatRunsStandsStillWhileItsFilesAreKept(t *testing.T) {
 
 // The names of one file are files of their own in a snapshot, and so they are restored.
 func TestARestoreTakesNoMoreThanAWorkspaceMay(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceBytes = 4 << 20 })
 		c.bash(t, "head -c 1048576 /dev/urandom > f; for i in {1..20}; do ln f l$i; done")
@@ -275,6 +284,7 @@ func TestARestoreTakesNoMoreThanAWorkspaceMay(t *testing.T) {
 
 // What a snapshot leaves out may have names so long that all of them fit into no message.
 func TestASnapshotIsToldOfWhateverNamesThereAre(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, `export -n PWD OLDPWD; n=$(printf 'n%.0s' {1..250}); n=$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n/$n
 		for i in {1..60}; do mkdir -p $n && cd -P $n || exit; done; mkfifo {1..100}`)
@@ -289,6 +299,7 @@ func TestASnapshotIsToldOfWhateverNamesThereAre(t *testing.T) {
 
 // A name that is no text does not take the reason from an error.
 func TestAReasonIsToldWhateverNamesThereAre(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, `mkdir -p $(for i in {1..1010}; do printf '\xff/'; done)`)
 	_, err := c.snapshots.CreateSnapshot(t.Context(), &sandboxv1.CreateSnapshotRequest{Call: c.call()})

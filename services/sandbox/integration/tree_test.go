@@ -72,6 +72,7 @@ func (c *client) showTrees(t *testing.T, trees ...*sandboxv1.WorkspaceTree) erro
 }
 
 func TestATreeIsReadAndRunAndNeverWritten(t *testing.T) {
+	t.Parallel()
 	test := func(t *testing.T, c *client) {
 		archive := treeTar(t, "one")
 		digest := digestOf(archive)
@@ -102,6 +103,7 @@ func TestATreeIsReadAndRunAndNeverWritten(t *testing.T) {
 }
 
 func TestTheFileRPCsReadBelowATree(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		c := d.start(t)
 		archive := treeTar(t, "one")
@@ -202,6 +204,7 @@ func (c *client) grepped(t *testing.T, dir, pattern string) string {
 }
 
 func TestPathsBesideTheWorkspaceLeadNowhereWithoutTrees(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "mkdir -p skills/say; echo mine >skills/say/SKILL.md")
 	for _, name := range []string{"/skills", "/skills/say/SKILL.md"} {
@@ -215,6 +218,7 @@ func TestPathsBesideTheWorkspaceLeadNowhereWithoutTrees(t *testing.T) {
 }
 
 func TestTwoSessionsSeeTwoVersionsOfATree(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		other := *c
@@ -251,6 +255,7 @@ func TestTwoSessionsSeeTwoVersionsOfATree(t *testing.T) {
 }
 
 func TestATreeSurvivesARestartAndComesBackWhenItIsLost(t *testing.T) {
+	t.Parallel()
 	cfg := configuration(t, sandbox.LevelBasic)
 	c := start(t, cfg)
 	c.ensure(t.Context(), t)
@@ -294,6 +299,7 @@ func TestATreeSurvivesARestartAndComesBackWhenItIsLost(t *testing.T) {
 }
 
 func TestATreeThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, func(c *sandbox.Config) { c.Trees.TreeBytes, c.Trees.TreeFiles = 1<<20, 20 })
 	good := treeTar(t, "one")
 	many := make([]tar.Header, 21)
@@ -328,6 +334,7 @@ func TestATreeThatCannotBeIsRefused(t *testing.T) {
 }
 
 func TestTreesTakeNoMoreRoomThanTheyMay(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, func(c *sandbox.Config) { c.Trees.Count = 2 })
 	for _, version := range []string{"one", "two"} {
 		archive := treeTar(t, version)
@@ -343,6 +350,7 @@ func TestTreesTakeNoMoreRoomThanTheyMay(t *testing.T) {
 }
 
 func TestWithoutIsolationThereAreNoTrees(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelAuto, func(c *sandbox.Config) { c.Driver, c.NoIsolation = sandbox.DriverNone, true })
 	archive := treeTar(t, "one")
 	_, err := c.putTree(t, digestOf(archive), archive)

@@ -366,6 +366,7 @@ func TestDieAmidChanges(t *testing.T) {
 }
 
 func TestNoChangeIsMadeTwice(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it cuts off every change at every point")
 	atLevel(t, func(t *testing.T, level string) {
 		f := gittest.New(t)
@@ -395,6 +396,7 @@ func TestNoChangeIsMadeTwice(t *testing.T) {
 // TestAChangeGoesOnWithoutItsCaller: who comes again, and be it several at a time, gets
 // the answer of the first.
 func TestAChangeGoesOnWithoutItsCaller(t *testing.T) {
+	t.Parallel()
 	leave := func() {}
 	c := startWith(t, configuration(t, sandbox.LevelBasic), sandbox.Deps{Log: discard(), Fault: func(_, call, point string) {
 		if call == "victim" && point == "intended" {

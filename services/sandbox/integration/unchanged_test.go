@@ -84,6 +84,7 @@ func TestASnapshotOfAnUnchangedWorkspaceSyncsAndScansNothing(t *testing.T) {
 
 // A snapshot has what changed, however it changed.
 func TestASnapshotHasEveryChange(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		var ids, want []string
@@ -108,6 +109,7 @@ func TestASnapshotHasEveryChange(t *testing.T) {
 }
 
 func TestASnapshotHasWhatARunningCommandWrites(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		put("f", "0")(t, c)

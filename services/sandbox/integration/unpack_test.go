@@ -104,6 +104,7 @@ func (c *client) unpack(t *testing.T, call *commonv1.CallRef, path string, archi
 }
 
 func TestAnArchiveBecomesANewDirectoryOfARunningWorkspace(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		tree := []entry{{name: "src/main.go", content: "package main\n"}, {name: "README", content: "read\n"}}
@@ -133,6 +134,7 @@ func TestAnArchiveBecomesANewDirectoryOfARunningWorkspace(t *testing.T) {
 }
 
 func TestAnArchiveThatIsRefusedLeavesNothing(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	bomb := gzipOf(t, tarOf(t, entry{name: "zeros", content: strings.Repeat("\x00", 100<<20)}))
 	for name, archive := range map[string][]byte{
@@ -164,6 +166,7 @@ func TestAnArchiveThatIsRefusedLeavesNothing(t *testing.T) {
 }
 
 func TestTheEpochAtTheEndOfAnUploadCounts(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	old := c.call()
 	next := c.call()
@@ -194,6 +197,7 @@ func TestTheEpochAtTheEndOfAnUploadCounts(t *testing.T) {
 }
 
 func TestADirectoryIsListedWithAllThatIsBelowItPageByPage(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "mkdir -p top/a/b top/a.x top/c && touch top/a/b/1 top/a/z top/a.x/2 top/b && ln -s a top/link")
 	const want = "top/a top/a/b top/a/b/1 top/a/z top/a.x top/a.x/2 top/b top/c top/link"
@@ -221,6 +225,7 @@ func TestADirectoryIsListedWithAllThatIsBelowItPageByPage(t *testing.T) {
 }
 
 func TestADirectoryIsExportedWithPathsRelativeToIt(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "mkdir -p top/a && echo 1 > top/a/1 && echo 2 > beside")
 	stream, err := c.workspaces.ExportWorkspace(t.Context(), &sandboxv1.ExportWorkspaceRequest{Session: c.session, Path: "top"})

@@ -63,6 +63,7 @@ func rememberValues(t *testing.T, dir, value string) {
 
 // TestVariablesOfAUserAreInNoFile restarts the service, which then asks for the variables again.
 func TestVariablesOfAUserAreInNoFile(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		const value = "s3cret-value-of-ann"
 		cfg := configuration(t, level)

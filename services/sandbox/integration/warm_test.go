@@ -16,6 +16,7 @@ import (
 )
 
 func TestAnExitStatusIsNoSignal(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		for _, tc := range []struct {
@@ -39,6 +40,7 @@ func TestAnExitStatusIsNoSignal(t *testing.T) {
 
 // TestANodeHasOnlySoManySandboxes has a command in every one that there may be.
 func TestANodeHasOnlySoManySandboxes(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(c *sandbox.Config) { c.MaxSandboxes = 1 })
 		ref := c.call()
@@ -66,6 +68,7 @@ func TestANodeHasOnlySoManySandboxes(t *testing.T) {
 // TestAWorkspacesOwnOldSandboxMakesRoomForItsNext has commands, or an idle sandbox of another
 // session, in all the others that there may be.
 func TestAWorkspacesOwnOldSandboxMakesRoomForItsNext(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		for _, others := range []string{"exec sleep 600 > /dev/null", "true"} {
 			c := open(t, level, func(c *sandbox.Config) { c.MaxSandboxes, c.SpareSandboxes = 2, 0 })
@@ -105,6 +108,7 @@ func TestAWorkspacesOwnOldSandboxMakesRoomForItsNext(t *testing.T) {
 
 // TestAnIdleSandboxComesBackUnseen waits until it has ended.
 func TestAnIdleSandboxComesBackUnseen(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic, func(c *sandbox.Config) { c.IdleTimeout = time.Second })
 	r := c.bash(t, "echo x > file; readlink /proc/self/ns/pid")
 	deadline, look := time.After(20*time.Second), time.NewTicker(20*time.Millisecond)
@@ -139,6 +143,7 @@ func inNamespace(name string) bool {
 // TestInitNeedsNoThreadLater makes init busy, and looks whether it has made threads: it could
 // not where a command has used up the processes of its sandbox, and would end with all in it.
 func TestInitNeedsNoThreadLater(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		threads := func() string { return c.bash(t, "grep Threads /proc/1/status").out }
@@ -166,7 +171,7 @@ func TestInitNeedsNoThreadLater(t *testing.T) {
 	})
 }
 
-// TestInitKeepsNothingOfItsCommands gives init much to forget.
+// TestInitKeepsNothingOfItsCommands gives init much to forget. It is alone, for it keeps the processors busy.
 func TestInitKeepsNothingOfItsCommands(t *testing.T) {
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
@@ -193,7 +198,7 @@ func (c *client) keptLittle(t *testing.T) {
 func large(s *sandboxv1.ExecStart) { s.Env = map[string]string{"LARGE": strings.Repeat("x", 100<<10)} }
 
 // TestInitForgetsWhereThereIsNoRoom has a command take all processes that the sandbox may
-// have, while init has much to forget: it has the threads for that already.
+// have, while init has much to forget: it has the threads for that already. It is alone, too.
 func TestInitForgetsWhereThereIsNoRoom(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("without control groups a command has a sandbox of its own beside another")

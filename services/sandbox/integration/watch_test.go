@@ -34,6 +34,7 @@ func (c *client) watchIn(t *testing.T, name string) sandboxv1.FileService_WatchF
 
 // A client that mirrors the files by the reported changes has the right files after a restore.
 func TestAWatchTellsWhatARestoreBringsBack(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "echo 1 > changed; mkdir folder; echo 1 > folder/changed; echo 1 > gone; echo 1 > kept")
 	was := c.snapshot(t, c.call())
@@ -59,6 +60,7 @@ func TestAWatchTellsWhatARestoreBringsBack(t *testing.T) {
 }
 
 func TestAWatchEndsWithItsWorkspace(t *testing.T) {
+	t.Parallel()
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level)
 		stream := c.watch(t)
@@ -72,6 +74,7 @@ func TestAWatchEndsWithItsWorkspace(t *testing.T) {
 }
 
 func TestAWatchOfAMountTellsWhatChanges(t *testing.T) {
+	t.Parallel()
 	eachDriver(t, func(t *testing.T, d driver) {
 		c, dir := mounted(t, d)
 		// The service's user need not be able to read the folder that holds a source.
@@ -115,6 +118,7 @@ func wantChange(t *testing.T, stream sandboxv1.FileService_WatchFilesClient, kin
 
 // A client that watches too much gets the cause, the limit and what to do.
 func TestAWatchOfTooManyFoldersSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "mkdir -p many/{1..4100} few")
 	for name, what := range map[string]string{"": "the workspace", "many": "many"} {

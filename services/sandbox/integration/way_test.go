@@ -11,6 +11,7 @@ import (
 
 // What is in a clone's way is so until it is away.
 func TestWhatIsInTheWayOfACloneIsNotRemembered(t *testing.T) {
+	t.Parallel()
 	f := gittest.New(t)
 	f.Publish("app", map[string]string{"f": "one", "large": strings.Repeat("x", 1<<20)})
 	for name, hinder := range map[string]func(c *client){
