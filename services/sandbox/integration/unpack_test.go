@@ -157,6 +157,10 @@ func TestAnArchiveThatIsRefusedLeavesNothing(t *testing.T) {
 	fine := tarOf(t, entry{name: "f", content: "x"})
 	_, err = c.unpack(t, c.call(), "../d", fine, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR, 0)
 	wantReason(t, err, "PATH_ESCAPES")
+	for path, reason := range map[string]string{"/workspace": "FILE_EXISTS", ".": "FILE_EXISTS", "../d": "PATH_ESCAPES"} { // before the archive is read
+		_, err = c.unpack(t, c.call(), path, []byte("hello"), sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR, 0)
+		wantReason(t, err, reason)
+	}
 	c.bash(t, "ln -s /tmp out")
 	_, err = c.unpack(t, c.call(), "out/d", fine, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR, 0)
 	wantReason(t, err, "PATH_ESCAPES")

@@ -40,7 +40,7 @@ type fold struct {
 	metadata  object // what the turn took, at its end
 	history   []message
 	artifacts []*artifact
-	texts     map[int32]*artifact // by step
+	texts     map[int32]*spoken // by step
 	asks      []*ask
 	asking    bool              // the turn waits for what is open
 	answered  map[string]bool   // what the request at hand answers, by key
@@ -49,8 +49,14 @@ type fold struct {
 	out       []update
 }
 
+// spoken is the text of a step as an artifact. The builder keeps deltas from copying what they are added to.
+type spoken struct {
+	artifact *artifact
+	said     strings.Builder
+}
+
 func newFold(r ref) *fold {
-	return &fold{ref: r, texts: map[int32]*artifact{}, lanes: map[string]string{}, status: status{State: stateSubmitted}}
+	return &fold{ref: r, texts: map[int32]*spoken{}, lanes: map[string]string{}, status: status{State: stateSubmitted}}
 }
 
 // add takes an event of the log, and returns what the protocol says of it.
@@ -72,13 +78,13 @@ func (f *fold) add(e *sessionv1.Event) []update {
 		f.finish(e, b.TurnFinished)
 	case *sessionv1.Event_StepRestarted:
 		if a := f.texts[e.GetStep()]; a != nil {
-			f.artifacts = slices.DeleteFunc(f.artifacts, func(b *artifact) bool { return a == b })
+			f.artifacts = slices.DeleteFunc(f.artifacts, func(b *artifact) bool { return a.artifact == b })
 			delete(f.texts, e.GetStep())
-			f.emit(*a, "", false, false) // what clients have of it is void
+			f.emit(*a.artifact, "", false, false) // what clients have of it is void
 		}
 	case *sessionv1.Event_StepFinished:
 		if a := f.texts[e.GetStep()]; a != nil {
-			f.emit(*a, "", true, true)
+			f.emit(*a.artifact, "", true, true)
 		}
 	case *sessionv1.Event_TextDelta:
 		f.say(e.GetStep(), b.TextDelta.GetText())
@@ -135,12 +141,13 @@ func (f *fold) say(step int32, text string) {
 	a := f.texts[step]
 	appended := a != nil
 	if a == nil {
-		a = &artifact{ID: fmt.Sprintf("text-%d", step), Name: "answer", Parts: []part{textPart("")}}
+		a = &spoken{artifact: &artifact{ID: fmt.Sprintf("text-%d", step), Name: "answer", Parts: []part{textPart("")}}}
 		f.texts[step] = a
-		f.artifacts = append(f.artifacts, a)
+		f.artifacts = append(f.artifacts, a.artifact)
 	}
-	*a.Parts[0].Text += text
-	f.emit(*a, text, appended, false)
+	a.said.WriteString(text)
+	*a.artifact.Parts[0].Text = a.said.String() // no copy
+	f.emit(*a.artifact, text, appended, false)
 }
 
 // put adds an artifact, or replaces the one with its id.

@@ -3,6 +3,7 @@ package a2a
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -312,4 +313,24 @@ func (u update) state() string {
 		return u.Status.Status.State
 	}
 	return ""
+}
+
+func TestTheWorkOfDeltasIsLinear(t *testing.T) {
+	bytes := func(deltas int) int {
+		f := newFold(ref{turn: "sessions/s/turns/t"})
+		delta := &sessionv1.Event{Turn: f.turn, Step: 1, Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Text: strings.Repeat("x", 50)}}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range deltas {
+			f.add(delta)
+		}
+		runtime.ReadMemStats(&after)
+		if n := len(*f.artifacts[0].Parts[0].Text); n != 50*deltas {
+			t.Errorf("the text has %d bytes", n)
+		}
+		return int(after.TotalAlloc - before.TotalAlloc)
+	}
+	if one, two := bytes(1500), bytes(3000); two > 3*one {
+		t.Errorf("1,500 deltas allocate %d bytes, twice as many %d", one, two)
+	}
 }

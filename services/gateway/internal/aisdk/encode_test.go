@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -277,5 +278,25 @@ func TestChunks(t *testing.T) {
 		if err != nil || string(b) != c.want {
 			t.Errorf("%s: %s %v, want %s", c.name, b, err, c.want)
 		}
+	}
+}
+
+func TestTheWorkOfDeltasIsLinear(t *testing.T) {
+	bytes := func(deltas int) int {
+		m := &uiMessage{Role: "assistant"}
+		m.add(chunk{Type: "text-start", ID: "1"})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range deltas {
+			m.add(chunk{Type: "text-delta", ID: "1", Delta: text(strings.Repeat("x", 50))})
+		}
+		runtime.ReadMemStats(&after)
+		if n := len(*m.Parts[0].Text); n != 50*deltas {
+			t.Errorf("the text has %d bytes", n)
+		}
+		return int(after.TotalAlloc - before.TotalAlloc)
+	}
+	if one, two := bytes(1500), bytes(3000); two > 3*one {
+		t.Errorf("1,500 deltas allocate %d bytes, twice as many %d", one, two)
 	}
 }

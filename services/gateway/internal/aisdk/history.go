@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -33,6 +34,8 @@ type uiPart struct {
 	Filename   string          `json:"filename,omitempty"`
 	ID         string          `json:"id,omitempty"`
 	Data       json.RawMessage `json:"data,omitempty"`
+
+	said strings.Builder // the text so far
 }
 
 // uiApproval is what a person is asked about a call, and the answer.
@@ -55,7 +58,8 @@ func (m *uiMessage) add(c chunk) {
 		m.Parts = append(m.Parts, &uiPart{Type: c.Type[:len(c.Type)-len("-start")], Text: text(""), State: "streaming", ID: c.ID})
 	case "text-delta", "reasoning-delta":
 		if p := m.said(c.ID); p != nil {
-			*p.Text += *c.Delta
+			p.said.WriteString(*c.Delta)
+			p.Text = text(p.said.String()) // no copy
 		}
 	case "text-end", "reasoning-end":
 		if p := m.said(c.ID); p != nil {

@@ -47,17 +47,32 @@ func (b *Bundle) Discard() {
 	_ = erase.All(b.dir) // otherwise the staging folder is emptied with the workspace
 }
 
-// PutBundle moves a directory to its place, and makes the directories that lead there. It returns ErrExists
-// if the name is taken. It calls before just before it takes effect.
-func (s *Space) PutBundle(b *Bundle, name string, before func(RenameStep) error) (Info, error) {
+// CheckBundle reports that no directory can be put at a place, whatever is there: then nothing has to be unpacked.
+func CheckBundle(s *Space, name string) error {
+	_, err := bundlePlace(s, name)
+	return err
+}
+
+// bundlePlace returns the path of a directory that is put into the workspace.
+func bundlePlace(s *Space, name string) (string, error) {
 	full, m, _, err := s.find(name)
 	switch {
 	case err != nil:
-		return Info{}, err
+		return "", err
 	case m != nil:
-		return Info{}, fmt.Errorf("%w: %s", ErrMountPoint, m.Alias)
+		return "", fmt.Errorf("%w: %s", ErrMountPoint, m.Alias)
 	case full == ".":
-		return Info{}, fmt.Errorf("%w: it is the workspace itself: name a directory in it", ErrExists)
+		return "", fmt.Errorf("%w: it is the workspace itself: name a directory in it", ErrExists)
+	}
+	return full, nil
+}
+
+// PutBundle moves a directory to its place, and makes the directories that lead there. It returns ErrExists
+// if the name is taken. It calls before just before it takes effect.
+func (s *Space) PutBundle(b *Bundle, name string, before func(RenameStep) error) (Info, error) {
+	full, err := bundlePlace(s, name)
+	if err != nil {
+		return Info{}, err
 	}
 	if err := s.makeDirectories(path.Dir(full)); err != nil {
 		return Info{}, err

@@ -41,6 +41,9 @@ func (s *fileServer) UnpackFiles(stream grpc.ClientStreamingServer[sandboxv1.Unp
 		return status(err)
 	}
 	defer func() { _ = t.Close() }()
+	if err := files.CheckBundle(t.Space, filename.Decode(start.GetPath())); err != nil {
+		return status(err)
+	}
 	b, err := t.Bundle()
 	if err != nil {
 		return status(err)
