@@ -37,7 +37,7 @@ func (s *Service) handlers(c Config, log *slog.Logger) map[store.JobKind]jobs.Ha
 		all[store.JobRetain] = deletion.Retain(s.store, c.Retention, log)
 	}
 	if s.blobs != nil {
-		all[store.JobSkill] = s.skills.Drop
+		all[store.JobSkill] = s.directory.Skills.Drop
 		all[store.JobFile], all[store.JobExpireFiles] = s.blobs.Delete, s.blobs.Expire
 	}
 	if s.nodes.Managed() {

@@ -28,6 +28,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
 	"github.com/fairlead/fairlead/services/session/internal/audit"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/flag"
@@ -82,13 +83,11 @@ type Service struct {
 	webhooks   *webhook.Deliverer
 	server     *server.Server
 	limiter    *limits.Limiter
-	models     *catalog.Catalog
+	directory  *directory.Directory
 	stopGrace  time.Duration
-	guardrails guardrail.Profiles
 	nodes      *placement.Nodes
 	work       *placement.Work
 	blobs      *blob.Blobs // nil: no store of users' files
-	skills     *skill.Library
 	agents     *agents
 	sandbox    *remote.Sandbox
 	tools      *remote.Tools
@@ -114,7 +113,8 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	if err := errors.Join(checkModels(ctx, set, models), checkGuardrails(models, guardrails)); err != nil {
+	known := directory.Config{Agents: set, Models: models, Guardrails: guardrails}
+	if err := directory.Check(ctx, known); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
 	flags, err := flag.Open(ctx, c.Flags, c.Runtimes.names(), d.Log)
@@ -138,7 +138,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
 	s := &Service{
-		store: st, modelUsers: modelUsers{flags: flags}, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
+		store: st, modelUsers: modelUsers{flags: flags}, webhooks: webhooks, stopGrace: c.StopGrace,
 		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools), keys: apikey.NewResolver(st, d.Log), recorder: audit.NewRecorder(st, d.Log),
 	}
 	if s.blobs, err = blob.Open(c.Files, c.filesFolder(), st); err != nil {
@@ -148,12 +148,16 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if s.blobs != nil {
 		objects = s.blobs.Objects
 	}
-	if s.skills, err = skill.Open(ctx, c.Skills, objects); err != nil {
+	if known.Skills, err = skill.Open(ctx, c.Skills, objects); err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
-	for _, fault := range s.skills.Faults() {
+	for _, fault := range known.Skills.Faults() {
 		d.Log.WarnContext(ctx, "a folder is no skill and is left out; correct it and start the service again", "error", fault)
 	}
+	s.agents = newAgents(set, s.tools, d.Log)
+	known.Store, known.Tools, known.Recorder, known.Log = st, s.tools, s.recorder, d.Log
+	known.Missing = s.agents.faultsOf
+	s.directory = directory.New(known)
 	group, err := d.Server.group(st)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
@@ -174,7 +178,6 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
-	s.agents = newAgents(set, s.tools, d.Log)
 	s.wire(c, d, set, metrics)
 	return s, nil
 }
@@ -194,14 +197,14 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
 	warnOfAgents(d.Log, agents, c.Checkpoints)
-	warnOfModels(d.Log, agents, s.models)
+	warnOfModels(d.Log, agents, s.directory.Models)
 	s.dispatcher = dispatch.New(dispatch.Config{
 		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions, MaxPerTenant: c.MaxSessionsPerTenant,
 		SuspectAt: c.MaxClaims - 1, MaxDepth: c.SubagentDepth, JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
-		Store: s.store, Committer: s.committer, Resolve: s.resolve, Tools: s.tools, Agents: agentMaker{s}, Skills: s.skills,
+		Store: s.store, Committer: s.committer, Resolve: resolver{s.directory}.resolve, Tools: s.tools, Agents: s.directory, Skills: s.directory.Skills,
 		Workspace: workspace.Config{
-			Skills: s.skills, Sandbox: s.sandbox, Branch: c.RepositoryBranch, Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
+			Skills: s.directory.Skills, Sandbox: s.sandbox, Branch: c.RepositoryBranch, Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
 			Checkpoints: workspace.CheckpointConfig{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
 		},
 		Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log,
@@ -209,34 +212,25 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Compaction: compact.Config{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
 		Subagents: subagent.Config{
 			Hub: followers, MaxParallel: c.MaxSubagents, MaxDepth: c.SubagentDepth,
-			Find: func(ctx context.Context, tenant, name string) (agent.Agent, error) {
-				return s.server.FindAgent(ctx, tenant, name)
-			},
+			Find: s.directory.Agent,
 		},
 		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL, Runtimes: s.openRuntimes(c.Runtimes, replica, d.Log), Flags: s.flags,
 	}, followers, d.Log)
 	s.proxy = modelproxy.New(modelproxy.Config{
-		Models: s.models, Names: modelproxy.Names{
-			Find: func(ctx context.Context, name string) (catalog.Entry, error) { return s.server.FindModel(ctx, name) },
-			Own:  func(ctx context.Context) ([]catalog.Entry, error) { return s.server.OwnModels(ctx) },
-		},
+		Models: s.directory.Models, Names: modelproxy.Names{Find: s.directory.Model, Own: s.directory.OwnModels},
 		Ledger: s.store, Budgets: c.Budgets, Metrics: metrics, Tracer: otel.Tracer(scope), Idle: c.Models.IdleTimeout, Log: d.Log,
 	})
 	s.limiter = limits.New(c.Use, bank(c, s.store), d.Log)
 	s.server = server.New(server.Config{
-		Store: s.store, Hub: followers, Agents: agents, Nodes: s.nodes, Log: d.Log, Version: d.Version,
-		Faults: server.Faults{
-			AgentFaults: s.agents.faultsOf,
-			ModelFaults: func(ctx context.Context, spec agent.Spec) []agent.Fault {
-				return modelFaults(ctx, spec, s.server.FindModel)
-			},
-		},
+		Store: s.store, Hub: followers, Directory: s.directory, Nodes: s.nodes, Log: d.Log, Version: d.Version,
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Workers: server.Workers{Try: s.jobs.Try, Submit: s.dispatcher.Submit},
-		ModelNames: server.ModelNames{Catalog: s.models, ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name, Runtimes: func(ctx context.Context) []*sessionv1.RuntimeCapabilities { return s.runtimes(ctx, agents) }, Flags: s.flags.Capabilities},
-		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
+		Capabilities: server.Capabilities{
+			Runtimes: func(ctx context.Context) []*sessionv1.RuntimeCapabilities { return s.runtimes(ctx, agents) }, Flags: s.flags.Capabilities,
+		},
+		Limits: defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
-		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL, Skills: s.skills},
+		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL},
 		Use:       server.Use{Config: c.Use, Admit: s.limiter.Request, KeysOutliveToken: c.KeysOutliveToken}, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: server.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
@@ -384,7 +378,7 @@ func (s *Service) Ready(ctx context.Context) error {
 func (s *Service) AgentNeeds() *toolsv1.CheckAgentsRequest { return s.agents.needs }
 
 // DefaultModel returns the model of agents that name none, as `provider:model`.
-func (s *Service) DefaultModel() string { return s.models.Default().Name }
+func (s *Service) DefaultModel() string { return s.directory.DefaultModel() }
 
 // Close closes the store.
 func (s *Service) Close() error {

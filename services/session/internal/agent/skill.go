@@ -14,6 +14,12 @@ import (
 // SkillTool is the tool with which the model reads the instructions of a skill.
 const SkillTool = "Skill"
 
+// CreateTool and EditTool make agents and change them, which the session does.
+const (
+	CreateTool = "create_agent"
+	EditTool   = "edit_agent"
+)
+
 // MaxSkills bounds the skills of a session.
 const MaxSkills = 32
 

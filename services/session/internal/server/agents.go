@@ -2,10 +2,14 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fairlead/fairlead/services/session/internal/directory"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -13,6 +17,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
@@ -30,7 +35,7 @@ func (s *Server) AgentService() *AgentServer { return &AgentServer{s: s} }
 
 // show returns the public form of an agent.
 func (a *AgentServer) show(found agent.Agent) *sessionv1.Agent {
-	out := found.Proto(a.s.DefaultModel, found.ID == a.s.Agents.Default())
+	out := found.Proto(a.s.Directory.DefaultModel(), found.ID == a.s.Directory.Agents.Default())
 	out.Checkpoints = found.Spec.Checkpoints
 	if out.Checkpoints == nil {
 		out.Checkpoints = a.s.Checkpoints
@@ -40,7 +45,7 @@ func (a *AgentServer) show(found agent.Agent) *sessionv1.Agent {
 
 // showRow returns the public form of an agent that was made by the API.
 func (a *AgentServer) showRow(row store.AgentRow) (*sessionv1.Agent, error) {
-	found, err := agentOf(row)
+	found, err := directory.AgentOf(row)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +59,7 @@ func (a *AgentServer) showRow(row store.AgentRow) (*sessionv1.Agent, error) {
 
 // GetAgent reads an agent.
 func (a *AgentServer) GetAgent(ctx context.Context, r *sessionv1.GetAgentRequest) (*sessionv1.GetAgentResponse, error) {
-	if found, ok := a.s.Agents.Get(r.Name); ok {
+	if found, ok := a.s.Directory.Agents.Get(r.Name); ok {
 		return &sessionv1.GetAgentResponse{Agent: a.show(found)}, nil
 	}
 	out, err := a.read(ctx, r.Name, 0)
@@ -65,7 +70,7 @@ func (a *AgentServer) GetAgent(ctx context.Context, r *sessionv1.GetAgentRequest
 func (a *AgentServer) read(ctx context.Context, name string, version int32) (*sessionv1.Agent, error) {
 	row, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
 	if err != nil {
-		return nil, agentError(err, name, "")
+		return nil, refusal.Agent(err, name, "")
 	}
 	return a.showRow(row)
 }
@@ -78,7 +83,7 @@ func (a *AgentServer) ListAgents(ctx context.Context, r *sessionv1.ListAgentsReq
 	after := ""
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
@@ -93,7 +98,7 @@ func (a *AgentServer) ListAgents(ctx context.Context, r *sessionv1.ListAgentsReq
 		return a.merge(rows, after, n)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListAgentsResponse{Agents: agents}
 	if more {
@@ -105,13 +110,13 @@ func (a *AgentServer) ListAgents(ctx context.Context, r *sessionv1.ListAgentsReq
 // merge returns the first n of the configuration's agents and the tenant's behind after, by name.
 func (a *AgentServer) merge(rows []store.AgentRow, after string, n int) ([]*sessionv1.Agent, error) {
 	var all []*sessionv1.Agent
-	for _, found := range a.s.Agents.All() {
+	for _, found := range a.s.Directory.Agents.All() {
 		if found.Name() > after {
 			all = append(all, a.show(found))
 		}
 	}
 	for _, row := range rows {
-		if _, hidden := a.s.Agents.Get(row.Name); hidden {
+		if _, hidden := a.s.Directory.Agents.Get(row.Name); hidden {
 			continue
 		}
 		shown, err := a.showRow(row)
@@ -130,16 +135,18 @@ const capabilitiesTimeout = 5 * time.Second
 
 // GetCapabilities reports what this server can do. If the sandbox service does not answer, it
 // says so and reports the rest.
-func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapabilitiesRequest) (*sessionv1.GetCapabilitiesResponse, error) {
-	resp := &sessionv1.GetCapabilitiesResponse{Version: a.s.Version, Models: a.s.Models, DefaultModel: a.s.DefaultModel}
+func (a *AgentServer) GetCapabilities(
+	ctx context.Context, _ *sessionv1.GetCapabilitiesRequest,
+) (*sessionv1.GetCapabilitiesResponse, error) {
+	resp := &sessionv1.GetCapabilitiesResponse{Version: a.s.Version, Models: a.s.Directory.Models.Names(), DefaultModel: a.s.Directory.DefaultModel()}
 	if a.s.Runtimes != nil {
 		resp.Runtimes = a.s.Runtimes(ctx)
 	}
 	if a.s.Flags != nil {
 		resp.Flags = a.s.Flags()
 	}
-	for _, e := range a.s.Catalog.All() {
-		if warning := a.s.Catalog.Warning(e); e.Unusable != "" || warning != "" {
+	for _, e := range a.s.Directory.Models.All() {
+		if warning := a.s.Directory.Models.Warning(e); e.Unusable != "" || warning != "" {
 			resp.ModelNotes = append(resp.ModelNotes, &sessionv1.ModelCapabilities{Name: e.Name, Unusable: e.Unusable, Warning: warning})
 		}
 	}
@@ -186,4 +193,17 @@ func unavailable(err error) string {
 		why = "did not answer within " + capabilitiesTimeout.String()
 	}
 	return "The sandbox service " + why + ": commands, files and repositories cannot be used until that is fixed. Try again later; the log of the session service has the cause."
+}
+
+// versionError is agentError for a request about one version.
+func (a *AgentServer) versionError(ctx context.Context, err error, name string, version int32) error {
+	if !errors.Is(err, store.ErrNotFound) {
+		return refusal.Agent(err, name, "")
+	}
+	if _, err := a.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: name}); err != nil {
+		return err
+	}
+	return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_VERSION_NOT_FOUND,
+		fmt.Sprintf("%s has no version %d. List its versions to see which there are; an agent of the configuration file has none.", name, version),
+		apierr.Resource("fairlead.dev/AgentVersion", fmt.Sprintf("%s/versions/%d", name, version), "not found"))
 }

@@ -14,6 +14,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 )
@@ -42,7 +43,7 @@ func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := New(Config{ModelNames: ModelNames{Catalog: &catalog.Catalog{}}, Peers: Peers{Sandbox: telling{tell: tc.tell}}, Log: slog.New(slog.DiscardHandler), Version: "v"}).AgentService()
+				s := New(Config{Directory: directory.New(directory.Config{Models: &catalog.Catalog{}}), Peers: Peers{Sandbox: telling{tell: tc.tell}}, Log: slog.New(slog.DiscardHandler), Version: "v"}).AgentService()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				r, err := s.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{})
@@ -61,7 +62,7 @@ func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 // Nothing is answered to who does not wait for it.
 func TestWhoAsksForCapabilitiesMayLeave(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
-	s := New(Config{ModelNames: ModelNames{Catalog: &catalog.Catalog{}}, Log: slog.New(slog.DiscardHandler), Peers: Peers{Sandbox: telling{tell: func(ctx context.Context) error {
+	s := New(Config{Directory: directory.New(directory.Config{Models: &catalog.Catalog{}}), Log: slog.New(slog.DiscardHandler), Peers: Peers{Sandbox: telling{tell: func(ctx context.Context) error {
 		leave()
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err()
@@ -80,7 +81,7 @@ func TestCapabilitiesAreThoseOfANodeThatAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				s := New(Config{ModelNames: ModelNames{Catalog: &catalog.Catalog{}}, Log: slog.New(slog.DiscardHandler), Nodes: placement.New(placement.Config{Names: []string{"a", "b"}}), Peers: Peers{Sandbox: telling{tell: func(ctx context.Context) error {
+				s := New(Config{Directory: directory.New(directory.Config{Models: &catalog.Catalog{}}), Log: slog.New(slog.DiscardHandler), Nodes: placement.New(placement.Config{Names: []string{"a", "b"}}), Peers: Peers{Sandbox: telling{tell: func(ctx context.Context) error {
 					if asked++; asked == 1 {
 						return away(ctx)
 					}

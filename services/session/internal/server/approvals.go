@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
@@ -32,7 +34,7 @@ func (s *approvals) ListApprovals(ctx context.Context, r *sessionv1.ListApproval
 	var c approvalCursor
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &c); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	pending, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.PendingApproval, n int) ([]*sessionv1.PendingApproval, error) {
@@ -43,7 +45,7 @@ func (s *approvals) ListApprovals(ctx context.Context, r *sessionv1.ListApproval
 		return s.Store.ListPending(ctx, p)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListApprovalsResponse{Approvals: pending}
 	if more {
@@ -71,19 +73,19 @@ func (s *commands) checkApproval(ctx context.Context, r *sessionv1.ResolveApprov
 	case errors.Is(err, store.ErrCallNotWaiting):
 		return nil
 	case err != nil:
-		return storeError(err, subject{session: r.Parent})
+		return refusal.Store(err, refusal.Subject{Session: r.Parent})
 	case p.Kind != sessionv1.ApprovalKind_APPROVAL_KIND_PLAN && r.Mode != 0:
-		return badInput("mode", "Only the answer to a plan says in which permission mode the turn goes on. Leave the mode out.")
+		return refusal.Input("mode", "Only the answer to a plan says in which permission mode the turn goes on. Leave the mode out.")
 	case p.Kind == sessionv1.ApprovalKind_APPROVAL_KIND_PLAN && wide:
-		return badInput("scope", "The question is whether this plan is carried out: each plan is approved by itself. Approve it without a scope.")
+		return refusal.Input("scope", "The question is whether this plan is carried out: each plan is approved by itself. Approve it without a scope.")
 	case p.Kind == sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET && wide:
-		return badInput("scope", "The question is whether this turn may pass a soft limit. Approve it without a scope.")
+		return refusal.Input("scope", "The question is whether this turn may pass a soft limit. Approve it without a scope.")
 	case p.Kind == sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET:
-		return badInput("updated_arguments_json", "The question is whether this turn may pass a soft limit: it has no arguments. Approve it as it is.")
+		return refusal.Input("updated_arguments_json", "The question is whether this turn may pass a soft limit: it has no arguments. Approve it as it is.")
 	case wide && len(p.SuggestedRules) == 0:
-		return badInput("scope", "No rule is known that covers this call. Approve it without a scope.")
+		return refusal.Input("scope", "No rule is known that covers this call. Approve it without a scope.")
 	case wide && r.Rule != "" && r.Digest == p.Digest && !slices.Contains(p.SuggestedRules, r.Rule):
-		return badInput("rule", fmt.Sprintf("%q is not a rule that was suggested for this call. Choose one of: %s.", r.Rule, strings.Join(p.SuggestedRules, ", ")))
+		return refusal.Input("rule", fmt.Sprintf("%q is not a rule that was suggested for this call. Choose one of: %s.", r.Rule, strings.Join(p.SuggestedRules, ", ")))
 	}
 	return s.checkArguments(ctx, p.Tool, r.UpdatedArgumentsJson)
 }
@@ -99,12 +101,12 @@ func (s *commands) checkAnswer(ctx context.Context, r *sessionv1.AnswerQuestionR
 	case errors.Is(err, store.ErrCallNotWaiting):
 		return checkObject("content_json", r.ContentJson)
 	case err != nil:
-		return storeError(err, subject{session: r.Parent})
+		return refusal.Store(err, refusal.Subject{Session: r.Parent})
 	case p.Question == nil || p.Question.Id != r.QuestionId:
 		return nil
 	}
 	if err := question.Check(p.Question, r.ContentJson); err != nil {
-		return badInput("content_json", fmt.Sprintf("The answer does not fit the question: %s.", strings.TrimSuffix(err.Error(), ".")))
+		return refusal.Input("content_json", fmt.Sprintf("The answer does not fit the question: %s.", strings.TrimSuffix(err.Error(), ".")))
 	}
 	return nil
 }
@@ -120,7 +122,7 @@ func (s *commands) checkArguments(ctx context.Context, tool, text string) error 
 		err = s.unfit(ctx, tool, args)
 	}
 	if err != nil {
-		return badInput("updated_arguments_json", fmt.Sprintf("%s cannot run with these arguments: %s.", tool, strings.TrimSuffix(err.Error(), ".")))
+		return refusal.Input("updated_arguments_json", fmt.Sprintf("%s cannot run with these arguments: %s.", tool, strings.TrimSuffix(err.Error(), ".")))
 	}
 	return nil
 }
@@ -131,7 +133,7 @@ func checkObject(field, text string) error {
 		return nil
 	}
 	if _, err := schema.ParseArguments(text); err != nil {
-		return badInput(field, fmt.Sprintf("The text cannot be used: %s.", strings.TrimSuffix(err.Error(), ".")))
+		return refusal.Input(field, fmt.Sprintf("The text cannot be used: %s.", strings.TrimSuffix(err.Error(), ".")))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -28,7 +30,7 @@ func (s *Server) Audit(ctx context.Context, c rpc.AuditedCall, to *audit.Recorde
 	defer cancel()
 	err := to.Call(ctx, c)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fail(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+		return refusal.Of(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
 			"The change is made, and the audit log cannot be written. Repeat the request with the same request id: nothing is done twice.", apierr.RetryAfter(time.Second))
 	}
 	return err
@@ -44,7 +46,9 @@ type AuditServer struct {
 func (s *Server) AuditService() *AuditServer { return &AuditServer{s: s} }
 
 // ListAuditEntries lists a page of entries.
-func (x *AuditServer) ListAuditEntries(ctx context.Context, r *sessionv1.ListAuditEntriesRequest) (*sessionv1.ListAuditEntriesResponse, error) {
+func (x *AuditServer) ListAuditEntries(
+	ctx context.Context, r *sessionv1.ListAuditEntriesRequest,
+) (*sessionv1.ListAuditEntriesResponse, error) {
 	q := store.AuditPage{Tenant: caller(ctx).Tenant, Method: r.Method, Resource: r.Resource, Start: since(r.StartTime), End: since(r.EndTime)}
 	if r.User != "" {
 		q.User = userOf(ctx, r.User).User
@@ -53,7 +57,7 @@ func (x *AuditServer) ListAuditEntries(ctx context.Context, r *sessionv1.ListAud
 	var after string
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 		q.AfterSeq, _ = strconv.ParseInt(after, 10, 64) // it is from a token of ours
 	}
@@ -65,7 +69,7 @@ func (x *AuditServer) ListAuditEntries(ctx context.Context, r *sessionv1.ListAud
 		return x.s.Store.ListAudit(ctx, q)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListAuditEntriesResponse{Entries: all}
 	if more {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -32,13 +34,13 @@ func (b *BudgetServer) ListBudgets(ctx context.Context, r *sessionv1.ListBudgets
 	if r.Session != "" {
 		session, err := b.s.Store.GetSession(ctx, k)
 		if err != nil {
-			return nil, storeError(err, subject{session: r.Session})
+			return nil, refusal.Store(err, refusal.Subject{Session: r.Session})
 		}
 		p.SessionBudget = session.Budget
 	}
 	balances, err := b.s.Store.Balances(ctx, k.Tenant, b.s.Budgets.For(k.Tenant).Bounds(p))
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Session})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Session})
 	}
 	resp := &sessionv1.ListBudgetsResponse{}
 	for _, x := range balances {
@@ -121,7 +123,7 @@ func checkSessionBudget(asked *sessionv1.Budget, most allowance.Limits) error {
 func within(field string, asked, most int64, show func(int64) string) (int64, error) {
 	switch {
 	case most > 0 && asked > most:
-		return 0, fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
+		return 0, refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
 			fmt.Sprintf("%s is %s; the operator allows at most %s.", field, show(asked), show(most)), apierr.Field(field, "above the operator's ceiling of "+show(most)))
 	case asked > 0:
 		return asked, nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -42,7 +44,7 @@ type fate struct {
 // was given before.
 func (s *commands) answerError(ctx context.Context, err error, g submittedAnswer) error {
 	if !errors.Is(err, store.ErrCallNotWaiting) {
-		return storeError(err, subject{session: g.session, call: g.call, requestID: g.requestID})
+		return refusal.Store(err, refusal.Subject{Session: g.session, Call: g.call, RequestID: g.requestID})
 	}
 	var f fate
 	var before *store.AnsweredError
@@ -52,7 +54,7 @@ func (s *commands) answerError(ctx context.Context, err error, g submittedAnswer
 		f, err = s.fateOf(ctx, key(ctx, g.session), g.call)
 	}
 	if err != nil {
-		return storeError(err, subject{session: g.session})
+		return refusal.Store(err, refusal.Subject{Session: g.session})
 	}
 	return f.refuse(g)
 }
@@ -62,7 +64,7 @@ func (s *commands) answerError(ctx context.Context, err error, g submittedAnswer
 func (f fate) refuse(g submittedAnswer) error {
 	switch {
 	case !f.known:
-		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND,
+		return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND,
 			fmt.Sprintf("There is no call %s in %s. Take the call's id from the session's events.", g.call, g.session), apierr.Resource("fairlead.dev/Call", g.call, "not found"))
 	case f.same(g):
 		return nil
@@ -79,7 +81,7 @@ func (f fate) refuse(g submittedAnswer) error {
 	case f.ended:
 		return callEnded(g.call, "its turn ended")
 	default:
-		return storeError(store.ErrCallNotWaiting, subject{session: g.session, call: g.call})
+		return refusal.Store(store.ErrCallNotWaiting, refusal.Subject{Session: g.session, Call: g.call})
 	}
 }
 
@@ -154,12 +156,12 @@ func byTool(o sessionv1.ToolOutcome) bool { return o == outcome(true) || o == ou
 func at(t *timestamppb.Timestamp) string { return t.AsTime().Format(time.RFC3339) }
 
 func answered(call, message string, metadata map[string]string) error {
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "The call "+message+" One answer counts.",
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "The call "+message+" One answer counts.",
 		apierr.Metadata(metadata), apierr.Precondition("CALL", call, "has an answer"))
 }
 
 func callEnded(call, why string) error {
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED,
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED,
 		fmt.Sprintf("The call %s no longer accepts an answer: %s.", call, why), apierr.Precondition("CALL", call, why))
 }
 

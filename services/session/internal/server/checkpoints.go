@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -26,7 +28,9 @@ type CheckpointServer struct {
 func (s *Server) CheckpointService() *CheckpointServer { return &CheckpointServer{s: s} }
 
 // CreateCheckpoint puts the request into the inbox and waits for the result.
-func (x *CheckpointServer) CreateCheckpoint(ctx context.Context, r *sessionv1.CreateCheckpointRequest) (*sessionv1.CreateCheckpointResponse, error) {
+func (x *CheckpointServer) CreateCheckpoint(
+	ctx context.Context, r *sessionv1.CreateCheckpointRequest,
+) (*sessionv1.CreateCheckpointResponse, error) {
 	answer, err := x.s.command(ctx, r.Parent, "CreateCheckpoint", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandCheckpoint, CallID: id.New()},
 	})
@@ -63,11 +67,11 @@ func (x *CheckpointServer) CreateCheckpoint(ctx context.Context, r *sessionv1.Cr
 func notMade(session string, f *sessionv1.CheckpointFailed) error {
 	switch f.Reason {
 	case "TOO_MANY":
-		return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY, f.Message, apierr.Quota(session, "checkpoints"))
+		return refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY, f.Message, apierr.Quota(session, "checkpoints"))
 	case "TURN_ACTIVE":
-		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE, f.Message, apierr.Precondition("TURN_ACTIVE", session, "a turn waits in the middle of a step"))
+		return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE, f.Message, apierr.Precondition("TURN_ACTIVE", session, "a turn waits in the middle of a step"))
 	default:
-		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED, f.Message, apierr.Precondition("WORKSPACE", session, "its files could not be kept"))
+		return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED, f.Message, apierr.Precondition("WORKSPACE", session, "its files could not be kept"))
 	}
 }
 
@@ -83,21 +87,23 @@ func (x *CheckpointServer) GetCheckpoint(ctx context.Context, r *sessionv1.GetCh
 
 func checkpointError(err error, name string) error {
 	if !errors.Is(err, store.ErrNotFound) {
-		return storeError(err, subject{})
+		return refusal.Store(err, refusal.Subject{})
 	}
-	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
+	return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
 		fmt.Sprintf("There is no checkpoint %s. A rewind to an earlier checkpoint may have cleared it, or newer checkpoints replaced it; forks and imports start without checkpoints. List the session's checkpoints to see which there are.", name),
 		apierr.Resource("fairlead.dev/Checkpoint", name, "not found"))
 }
 
 // ListCheckpoints lists a page of a session's checkpoints.
-func (x *CheckpointServer) ListCheckpoints(ctx context.Context, r *sessionv1.ListCheckpointsRequest) (*sessionv1.ListCheckpointsResponse, error) {
+func (x *CheckpointServer) ListCheckpoints(
+	ctx context.Context, r *sessionv1.ListCheckpointsRequest,
+) (*sessionv1.ListCheckpointsResponse, error) {
 	k := key(ctx, r.Parent)
 	scope := "ListCheckpoints\x00" + k.Tenant + "\x00" + k.Session
 	var before int64
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &before); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
@@ -108,7 +114,7 @@ func (x *CheckpointServer) ListCheckpoints(ctx context.Context, r *sessionv1.Lis
 		return x.s.Store.ListCheckpoints(ctx, k, before, n)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	resp := &sessionv1.ListCheckpointsResponse{Checkpoints: all}
 	if more {
@@ -120,10 +126,10 @@ func (x *CheckpointServer) ListCheckpoints(ctx context.Context, r *sessionv1.Lis
 // RewindSession puts the rewind into the inbox and waits for the result.
 func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.RewindSessionRequest) (*sessionv1.RewindSessionResponse, error) {
 	if r.Checkpoint != "" && !strings.HasPrefix(r.Checkpoint, r.Name+"/") {
-		return nil, badInput("checkpoint", fmt.Sprintf("%s is not a checkpoint of %s.", r.Checkpoint, r.Name))
+		return nil, refusal.Input("checkpoint", fmt.Sprintf("%s is not a checkpoint of %s.", r.Checkpoint, r.Name))
 	}
 	if r.BeforeTurn != "" && !strings.HasPrefix(r.BeforeTurn, r.Name+"/") {
-		return nil, badInput("before_turn", fmt.Sprintf("%s is not a turn of %s.", r.BeforeTurn, r.Name))
+		return nil, refusal.Input("before_turn", fmt.Sprintf("%s is not a turn of %s.", r.BeforeTurn, r.Name))
 	}
 	answer, err := x.s.command(ctx, r.Name, "RewindSession", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandRewind, CallID: id.New()},
@@ -150,11 +156,11 @@ func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.Rewin
 		return nil, err
 	}
 	resp.Session, err = x.s.Store.GetSession(ctx, key(ctx, r.Name))
-	return resp, storeError(err, subject{session: r.Name})
+	return resp, refusal.Store(err, refusal.Subject{Session: r.Name})
 }
 
 func noRewindNow(session string) error {
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
 		fmt.Sprintf("Session %s has an active or queued turn, and cannot be rewound meanwhile. Interrupt it with cancel_queued, wait until it has ended, then rewind; or undo just this turn by a message with on_active ROLLBACK.", session),
 		apierr.Precondition("TURN_ACTIVE", session, "a turn is active"))
 }
@@ -165,18 +171,18 @@ func notRewound(session string, f *sessionv1.SessionRewindFailed) error {
 	case "TURN_ACTIVE":
 		return noRewindNow(session)
 	case "TURN_NOT_FOUND":
-		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND, f.Message, apierr.Resource("fairlead.dev/Turn", session, "not part of the conversation"))
+		return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND, f.Message, apierr.Resource("fairlead.dev/Turn", session, "not part of the conversation"))
 	case "CHECKPOINT_NOT_FOUND":
-		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND, f.Message, apierr.Resource("fairlead.dev/Checkpoint", f.Checkpoint, "not found"))
+		return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND, f.Message, apierr.Resource("fairlead.dev/Checkpoint", f.Checkpoint, "not found"))
 	default:
-		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED, f.Message, apierr.Precondition("CHECKPOINT", f.Checkpoint, "its files could not be restored"))
+		return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED, f.Message, apierr.Precondition("CHECKPOINT", f.Checkpoint, "its files could not be restored"))
 	}
 }
 
 // sessionRewinding refuses requests that need the files and the conversation to
 // agree.
 func sessionRewinding(session string) error {
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SESSION_REWINDING,
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SESSION_REWINDING,
 		fmt.Sprintf("Session %s is being rewound, and its files and conversation may not agree until that is done. Try again in a moment.", session),
 		apierr.Precondition("SESSION_REWINDING", session, "being rewound"))
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -19,13 +21,15 @@ import (
 type commands struct{ *Config }
 
 // InterruptSession puts an interrupt into the inbox.
-func (s *commands) InterruptSession(ctx context.Context, r *sessionv1.InterruptSessionRequest) (*sessionv1.InterruptSessionResponse, error) {
+func (s *commands) InterruptSession(
+	ctx context.Context, r *sessionv1.InterruptSessionRequest,
+) (*sessionv1.InterruptSessionResponse, error) {
 	only, ok := strings.CutPrefix(r.Turn, r.Name+"/turns/")
 	if !ok && r.Turn != "" {
-		return nil, badInput("turn", fmt.Sprintf("%s is not a turn of %s.", r.Turn, r.Name))
+		return nil, refusal.Input("turn", fmt.Sprintf("%s is not a turn of %s.", r.Turn, r.Name))
 	}
 	if only != "" && r.CancelQueued {
-		return nil, badInput("turn", "An interrupt of one turn cannot cancel the queued turns too. Leave turn or cancel_queued out.")
+		return nil, refusal.Input("turn", "An interrupt of one turn cannot cancel the queued turns too. Leave turn or cancel_queued out.")
 	}
 	answer, err := s.command(ctx, r.Name, "InterruptSession", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandInterrupt, TurnID: only}, CancelQueued: r.CancelQueued,
@@ -41,13 +45,15 @@ func (s *commands) InterruptSession(ctx context.Context, r *sessionv1.InterruptS
 }
 
 // SetPermissionMode puts the request for another permission mode into the inbox.
-func (s *commands) SetPermissionMode(ctx context.Context, r *sessionv1.SetPermissionModeRequest) (*sessionv1.SetPermissionModeResponse, error) {
+func (s *commands) SetPermissionMode(
+	ctx context.Context, r *sessionv1.SetPermissionModeRequest,
+) (*sessionv1.SetPermissionModeResponse, error) {
 	only, ok := strings.CutPrefix(r.Turn, r.Name+"/turns/")
 	if !ok && r.Turn != "" {
-		return nil, badInput("turn", fmt.Sprintf("%s is not a turn of %s.", r.Turn, r.Name))
+		return nil, refusal.Input("turn", fmt.Sprintf("%s is not a turn of %s.", r.Turn, r.Name))
 	}
 	if r.PermissionMode == commonv1.PermissionMode_PERMISSION_MODE_BYPASS {
-		spec, err := (&finder{Config: s.Config}).pinned(ctx, key(ctx, r.Name), r.Name)
+		spec, err := s.Directory.Pinned(ctx, key(ctx, r.Name), r.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +100,7 @@ func (s *commands) AnswerQuestion(ctx context.Context, r *sessionv1.AnswerQuesti
 		Command: store.Command{Kind: store.CommandAnswer, CallID: r.CallId}, Digest: r.QuestionId,
 	})
 	if errors.Is(err, store.ErrDigestMismatch) {
-		return nil, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_QUESTION_MISMATCH,
+		return nil, refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_QUESTION_MISMATCH,
 			fmt.Sprintf("Call %s asks another question by now. Show the person the latest question.requested, and answer with its question's id.", r.CallId),
 			apierr.Precondition("CALL", r.CallId, "asks another question"))
 	}
@@ -105,7 +111,9 @@ func (s *commands) AnswerQuestion(ctx context.Context, r *sessionv1.AnswerQuesti
 }
 
 // SubmitToolResult puts the result of a client's tool into the inbox.
-func (s *commands) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolResultRequest) (*sessionv1.SubmitToolResultResponse, error) {
+func (s *commands) SubmitToolResult(
+	ctx context.Context, r *sessionv1.SubmitToolResultRequest,
+) (*sessionv1.SubmitToolResultResponse, error) {
 	var err error
 	if r.Content, err = s.content(ctx, r.Content); err != nil {
 		return nil, err
@@ -120,16 +128,20 @@ func (s *commands) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitTool
 }
 
 // command submits a command that is neither a turn nor an answer to a call.
-func (s *commands) command(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
+func (s *commands) command(
+	ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit,
+) (store.Answer, error) {
 	answer, err := s.submit(ctx, session, method, requestID, r, submit)
 	if errors.Is(err, store.ErrTurnActive) {
-		return answer, turnActive(session)
+		return answer, refusal.TurnActive(session)
 	}
-	return answer, storeError(err, subject{session: session, call: submit.Command.CallID, requestID: requestID})
+	return answer, refusal.Store(err, refusal.Subject{Session: session, Call: submit.Command.CallID, RequestID: requestID})
 }
 
 // submit puts a command into the inbox. Its errors are the store's.
-func (s *commands) submit(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
+func (s *commands) submit(
+	ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit,
+) (store.Answer, error) {
 	body, err := proto.Marshal(r)
 	if err != nil {
 		return store.Answer{}, fmt.Errorf("marshal the request: %w", err)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -60,7 +62,7 @@ func (c *Config) fetch(ctx context.Context, m *commonv1.Media, field string) (er
 		return err
 	}
 	if len(m.Data) == 0 {
-		return badInput(field, m.Uri+" is empty.")
+		return refusal.Input(field, m.Uri+" is empty.")
 	}
 	m.MediaType = cmp.Or(m.MediaType, mediaType, media.Type(m.Data))
 	if runes := []rune(name); m.Title == "" {
@@ -73,14 +75,14 @@ func (c *Config) fetch(ctx context.Context, m *commonv1.Media, field string) (er
 // mayRead refuses credentials that are limited to other scopes.
 func mayRead(ctx context.Context, scope, field string) error {
 	if !caller(ctx).Allows(scope) {
-		return fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
+		return refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
 			"The credential does not have the scope "+scope+", which reading this file needs.", apierr.Field(field, "needs the scope "+scope))
 	}
 	return nil
 }
 
 func tooLarge(uri, field string, size int64) error {
-	return badInput(field, fmt.Sprintf("%s has %d bytes; an image or a document of a message has at most %d. Put it into the workspace instead.", uri, size, media.MaxBytes))
+	return refusal.Input(field, fmt.Sprintf("%s has %d bytes; an image or a document of a message has at most %d. Put it into the workspace instead.", uri, size, media.MaxBytes))
 }
 
 // fetchFile reads a file of the user.
@@ -120,12 +122,12 @@ func (c *Config) fetchWorkspace(ctx context.Context, uri, field string) (title s
 	id, escaped, _ := strings.Cut(strings.TrimPrefix(uri, "workspace://"), "/")
 	name, err := url.PathUnescape(escaped)
 	if err != nil {
-		return "", nil, badInput(field, "Its path is not escaped as in a URL.")
+		return "", nil, refusal.Input(field, "Its path is not escaped as in a URL.")
 	}
 	w, session := workspaces{c}, "sessions/"+id
 	found, err := w.exists(ctx, session)
 	if err == nil && !caller(ctx).Sees(strings.TrimPrefix(found.User, "users/")) {
-		err = sessionNotFound(session)
+		err = refusal.SessionNotFound(session)
 	}
 	if err != nil {
 		return "", nil, err

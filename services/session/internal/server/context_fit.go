@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -20,8 +22,10 @@ import (
 
 // checkFits refuses a turn whose prompt and tools alone are longer than the
 // model's context: no compaction could make room for its message.
-func (s *turns) checkFits(ctx context.Context, k store.Key, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
-	most := s.ContextTokens(ctx, cmp.Or(r.Options.GetModel(), spec.Model))
+func (s *turns) checkFits(
+	ctx context.Context, k store.Key, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest,
+) error {
+	most := s.Directory.ContextTokens(ctx, cmp.Or(r.Options.GetModel(), spec.Model))
 	if most == 0 {
 		return nil
 	}
@@ -32,7 +36,7 @@ func (s *turns) checkFits(ctx context.Context, k store.Key, session *sessionv1.S
 	if fixed <= modelview.MostFixed(most) {
 		return nil
 	}
-	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL,
+	return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL,
 		fmt.Sprintf("The agent's prompt and tools and the client's tools have about %d tokens; the model's context has %d. Use fewer or shorter tools, or an agent whose model has a larger context.", fixed, most),
 		apierr.Field("client_tools", "too long for the model's context, with the agent's prompt and tools"))
 }

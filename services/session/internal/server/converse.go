@@ -8,8 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -58,26 +59,24 @@ func (s *conversations) Converse(stream grpc.BidiStreamingServer[sessionv1.Conve
 }
 
 // open reads the first input.
-func (s *conversations) open(ctx context.Context, stream grpc.BidiStreamingServer[sessionv1.ConverseRequest, sessionv1.ConverseResponse]) (*sessionv1.ConverseOpen, error) {
+func (s *conversations) open(
+	ctx context.Context, stream grpc.BidiStreamingServer[sessionv1.ConverseRequest, sessionv1.ConverseResponse],
+) (*sessionv1.ConverseOpen, error) {
 	r, err := stream.Recv()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, badInput("kind", "The stream ended before its first input, which has to be open.")
+			return nil, refusal.Input("kind", "The stream ended before its first input, which has to be open.")
 		}
 		return nil, err
 	}
 	open := r.GetOpen()
 	if open == nil {
-		return nil, badInput("kind", "The first input has to be open; it names the session.")
+		return nil, refusal.Input("kind", "The first input has to be open; it names the session.")
 	}
 	if err := s.events.checkAfter(ctx, key(ctx, open.Session), open.Session, open.AfterSeq); err != nil {
 		return nil, err
 	}
 	return open, stream.SendHeader(metadata.MD{})
-}
-
-func badInput(field, message string) error {
-	return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, message, apierr.Field(field, message))
 }
 
 // conversation sends from several goroutines, one at a time.
@@ -129,7 +128,9 @@ func (s *conversations) inputs(ctx context.Context, out *conversation) error {
 }
 
 // input handles one input like its unary RPC.
-func (s *conversations) input(ctx context.Context, session string, r *sessionv1.ConverseRequest) (requestID string, turn *sessionv1.Turn, err error) {
+func (s *conversations) input(
+	ctx context.Context, session string, r *sessionv1.ConverseRequest,
+) (requestID string, turn *sessionv1.Turn, err error) {
 	switch k := r.Kind.(type) {
 	case *sessionv1.ConverseRequest_CreateTurn:
 		in := k.CreateTurn
@@ -167,7 +168,7 @@ func (s *conversations) input(ctx context.Context, session string, r *sessionv1.
 		_, err := s.commands.AnswerQuestion(ctx, in)
 		return in.RequestId, nil, err
 	default:
-		return "", nil, badInput("kind", "open is the first input, and only the first.")
+		return "", nil, refusal.Input("kind", "open is the first input, and only the first.")
 	}
 }
 
@@ -178,7 +179,7 @@ func sameSession(session string, named, requestID *string) error {
 		*requestID = id.New()
 	}
 	if *named != session {
-		return badInput("session", fmt.Sprintf("The input names %s, but the conversation is with %s. Open another stream for another session.", *named, session))
+		return refusal.Input("session", fmt.Sprintf("The input names %s, but the conversation is with %s. Open another stream for another session.", *named, session))
 	}
 	return nil
 }

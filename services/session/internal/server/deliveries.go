@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -24,10 +26,10 @@ const maxContent = 256 << 10
 func (x *TriggerServer) FireTrigger(ctx context.Context, r *sessionv1.FireTriggerRequest) (*sessionv1.FireTriggerResponse, error) {
 	row, err := x.s.Store.FindTrigger(ctx, strings.TrimPrefix(r.Name, "triggers/"))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	if err != nil || !trigger.Verify(row.Trigger.Proof, secrets(row), r) {
-		return nil, fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_REFUSED,
+		return nil, refusal.Of(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_REFUSED,
 			fmt.Sprintf("There is no trigger %s, or the delivery does not have its secret. Send it to the trigger's path, signed with the secret, within five minutes.", r.Name))
 	}
 	rpc.Identify(ctx, row.Tenant, row.Trigger.Name)
@@ -44,7 +46,7 @@ func (x *TriggerServer) FireTrigger(ctx context.Context, r *sessionv1.FireTrigge
 		fired.Error = strings.TrimSpace(apierr.Message(err))
 	}
 	if noted := x.s.Store.TriggerFired(ctx, fired); noted != nil && err == nil {
-		return nil, storeError(noted, subject{}) // the sender repeats it, and gets the same turn
+		return nil, refusal.Store(noted, refusal.Subject{}) // the sender repeats it, and gets the same turn
 	}
 	if err != nil {
 		return nil, err
@@ -65,23 +67,23 @@ func secrets(row *store.TriggerRow) [][]byte {
 func (x *TriggerServer) fire(ctx context.Context, row *store.TriggerRow, r *sessionv1.FireTriggerRequest) (string, error) {
 	t := row.Trigger
 	if t.Paused {
-		return "", fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_PAUSED,
+		return "", refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_PAUSED,
 			fmt.Sprintf("%s is paused, or its user was deleted. Let it go on with `fairlead triggers resume`.", t.Name), apierr.Precondition("PAUSED", t.Name, "is paused"))
 	}
 	why, err := x.s.mayNotSend(ctx, key(ctx, t.Session), row.User)
 	switch {
 	case err != nil:
-		return "", storeError(err, subject{session: t.Session})
+		return "", refusal.Store(err, refusal.Subject{Session: t.Session})
 	case why != "":
-		return "", fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_USER, fmt.Sprintf("%s makes no turn, because %s.", t.Name, why))
+		return "", refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_USER, fmt.Sprintf("%s makes no turn, because %s.", t.Name, why))
 	}
 	content := trigger.Content(r)
 	switch {
 	case !utf8.ValidString(content):
-		return "", fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY, "The content of the delivery is not UTF-8. Send text, such as JSON.",
+		return "", refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY, "The content of the delivery is not UTF-8. Send text, such as JSON.",
 			apierr.Field("payload", "is not UTF-8"))
 	case len(content) > maxContent:
-		return "", fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY, "The form of the delivery has more than 256 KiB as JSON. Send less, or send JSON.",
+		return "", refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY, "The form of the delivery has more than 256 KiB as JSON. Send less, or send JSON.",
 			apierr.Field("payload", "has more than 256 KiB as JSON"))
 	}
 	text, from, requestID := trigger.Message(t.Text, r.Event, content), origin{trigger: t.Name}, trigger.RequestID(row.ID, r)

@@ -7,13 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
-	"google.golang.org/grpc/codes"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -31,7 +31,9 @@ type EnvironmentServer struct {
 func (s *Server) EnvironmentService() *EnvironmentServer { return &EnvironmentServer{s: s} }
 
 // CreateEnvironment creates an environment.
-func (x *EnvironmentServer) CreateEnvironment(ctx context.Context, r *sessionv1.CreateEnvironmentRequest) (*sessionv1.CreateEnvironmentResponse, error) {
+func (x *EnvironmentServer) CreateEnvironment(
+	ctx context.Context, r *sessionv1.CreateEnvironmentRequest,
+) (*sessionv1.CreateEnvironmentResponse, error) {
 	name := r.EnvironmentId
 	if name == "" {
 		name = "e" + id.New() // a name begins with a letter
@@ -41,7 +43,9 @@ func (x *EnvironmentServer) CreateEnvironment(ctx context.Context, r *sessionv1.
 }
 
 // UpdateEnvironment makes a new version.
-func (x *EnvironmentServer) UpdateEnvironment(ctx context.Context, r *sessionv1.UpdateEnvironmentRequest) (*sessionv1.UpdateEnvironmentResponse, error) {
+func (x *EnvironmentServer) UpdateEnvironment(
+	ctx context.Context, r *sessionv1.UpdateEnvironmentRequest,
+) (*sessionv1.UpdateEnvironmentResponse, error) {
 	out, err := x.write(ctx, r.Name, r.Spec, store.AgentWrite{
 		Expected: r.ExpectedVersion, Request: keepForADay(request("UpdateEnvironment", r.Name, r.RequestId, r)),
 	})
@@ -49,9 +53,11 @@ func (x *EnvironmentServer) UpdateEnvironment(ctx context.Context, r *sessionv1.
 }
 
 // write checks a spec, writes it, and reads the environment at its new version.
-func (x *EnvironmentServer) write(ctx context.Context, name string, spec *sessionv1.EnvironmentSpec, w store.AgentWrite) (*sessionv1.Environment, error) {
+func (x *EnvironmentServer) write(
+	ctx context.Context, name string, spec *sessionv1.EnvironmentSpec, w store.AgentWrite,
+) (*sessionv1.Environment, error) {
 	e := agent.EnvironmentFrom(spec)
-	if err := invalidSpec(e.Faults()); err != nil {
+	if err := refusal.Spec(e.Faults()); err != nil {
 		return nil, err
 	}
 	body, err := json.Marshal(e)
@@ -63,12 +69,12 @@ func (x *EnvironmentServer) write(ctx context.Context, name string, spec *sessio
 	w.AgentRevision = store.AgentRevision{Name: name, Revision: hex.EncodeToString(sum[:8]), Spec: body}
 	answer, err := x.s.Store.WriteAgent(ctx, w)
 	if errors.Is(err, store.ErrConflict) {
-		return nil, versionConflict(ctx, x.s.Store, name, w.Expected, environmentError)
+		return nil, refusal.VersionConflict(ctx, x.s.Store, name, w.Expected, refusal.Environment)
 	}
 	if err != nil {
-		return nil, environmentError(err, name, w.Request.ID)
+		return nil, refusal.Environment(err, name, w.Request.ID)
 	}
-	made, version, err := splitVersion(answer.Value)
+	made, version, err := directory.SplitVersion(answer.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +84,13 @@ func (x *EnvironmentServer) write(ctx context.Context, name string, spec *sessio
 func (x *EnvironmentServer) read(ctx context.Context, name string, version int32) (*sessionv1.Environment, error) {
 	row, err := x.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
 	if err != nil {
-		return nil, environmentError(err, name, "")
+		return nil, refusal.Environment(err, name, "")
 	}
 	return environmentProto(row)
 }
 
 func environmentProto(row store.AgentRow) (*sessionv1.Environment, error) {
-	e, err := environmentOf(row)
+	e, err := directory.EnvironmentOf(row)
 	if err != nil {
 		return nil, err
 	}
@@ -97,42 +103,38 @@ func environmentProto(row store.AgentRow) (*sessionv1.Environment, error) {
 	return out, nil
 }
 
-// environmentOf reads the environment of a row.
-func environmentOf(row store.AgentRow) (agent.Environment, error) {
-	var e agent.Environment
-	if err := json.Unmarshal(row.Spec, &e); err != nil {
-		return e, fmt.Errorf("version %d of %s: %w", row.Version, row.Name, err)
-	}
-	e.Name, e.Version = row.Name, row.Version
-	return e, nil
-}
-
 // ArchiveEnvironment archives an environment, or brings it back.
-func (x *EnvironmentServer) ArchiveEnvironment(ctx context.Context, r *sessionv1.ArchiveEnvironmentRequest) (*sessionv1.ArchiveEnvironmentResponse, error) {
+func (x *EnvironmentServer) ArchiveEnvironment(
+	ctx context.Context, r *sessionv1.ArchiveEnvironmentRequest,
+) (*sessionv1.ArchiveEnvironmentResponse, error) {
 	_, err := x.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
 		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: keepForADay(request("ArchiveEnvironment", r.Name, r.RequestId, r)),
 	})
 	if err != nil {
-		return nil, environmentError(err, r.Name, r.RequestId)
+		return nil, refusal.Environment(err, r.Name, r.RequestId)
 	}
 	out, err := x.read(ctx, r.Name, 0)
 	return &sessionv1.ArchiveEnvironmentResponse{Environment: out}, err
 }
 
 // GetEnvironment reads an environment.
-func (x *EnvironmentServer) GetEnvironment(ctx context.Context, r *sessionv1.GetEnvironmentRequest) (*sessionv1.GetEnvironmentResponse, error) {
+func (x *EnvironmentServer) GetEnvironment(
+	ctx context.Context, r *sessionv1.GetEnvironmentRequest,
+) (*sessionv1.GetEnvironmentResponse, error) {
 	out, err := x.read(ctx, r.Name, 0)
 	return &sessionv1.GetEnvironmentResponse{Environment: out}, err
 }
 
 // ListEnvironments lists a page of environments, without their variables.
-func (x *EnvironmentServer) ListEnvironments(ctx context.Context, r *sessionv1.ListEnvironmentsRequest) (*sessionv1.ListEnvironmentsResponse, error) {
+func (x *EnvironmentServer) ListEnvironments(
+	ctx context.Context, r *sessionv1.ListEnvironmentsRequest,
+) (*sessionv1.ListEnvironmentsResponse, error) {
 	tenant := principal.Tenant(ctx)
 	scope := fmt.Sprintf("ListEnvironments\x00%s\x00%t", tenant, r.ShowArchived)
 	after := ""
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Environment, n int) (some []*sessionv1.Environment, _ error) {
@@ -151,60 +153,11 @@ func (x *EnvironmentServer) ListEnvironments(ctx context.Context, r *sessionv1.L
 		return some, err
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListEnvironmentsResponse{Environments: all}
 	if more {
 		resp.NextPageToken = page.Encode(scope, all[len(all)-1].Name)
 	}
 	return resp, nil
-}
-
-// environmentError is storeError for a request about one environment.
-func environmentError(err error, name, requestID string) error {
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_ENVIRONMENT_NOT_FOUND,
-			fmt.Sprintf("There is no environment %s. List the environments (GET /v1/environments) to see which there are.", name),
-			apierr.Resource("fairlead.dev/Environment", name, "not found"))
-	case errors.Is(err, store.ErrExists):
-		return fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS,
-			fmt.Sprintf("There is already an environment %s. Choose another environment_id, or leave it out to get a new one.", name),
-			apierr.Resource("fairlead.dev/Environment", name, "exists already"))
-	case errors.Is(err, store.ErrArchived):
-		return archivedEnvironment(name)
-	}
-	return agentError(err, name, requestID)
-}
-
-func archivedEnvironment(name string) error {
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_ARCHIVED,
-		fmt.Sprintf("%s is archived: it takes no new sessions and no new versions. Use another environment, or bring it back (ArchiveEnvironment with undo).", name),
-		apierr.Precondition("ENVIRONMENT", name, "archived"))
-}
-
-// inEnvironment returns the agent of a session in the environment that the session names, or else the agent.
-// It keeps the revision of both together.
-func (f *finder) inEnvironment(ctx context.Context, tenant, asked string, a agent.Agent) (agent.Agent, error) {
-	name := a.Spec.Environment
-	if asked != "" {
-		name = "environments/" + strings.TrimPrefix(asked, "environments/")
-	}
-	if name == "" {
-		return a, nil
-	}
-	row, err := f.Store.GetAgent(ctx, tenant, name, 0)
-	switch {
-	case err != nil:
-		return a, environmentError(err, name, "")
-	case row.ArchiveTime != nil:
-		return a, archivedEnvironment(name)
-	}
-	e, err := environmentOf(row)
-	if err != nil {
-		return a, err
-	}
-	made := agent.New(a.ID, a.Spec.In(e))
-	made.Version = a.Version
-	return made, storeError(f.keep(ctx, tenant, made), subject{})
 }

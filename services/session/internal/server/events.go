@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -37,7 +39,7 @@ func (s *events) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest)
 	size := page.Size(r.PageSize, 200, 1000)
 	events, err := s.Store.ListEvents(ctx, k, after, size+1, page.MaxBytes)
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	resp := &sessionv1.ListEventsResponse{Events: events}
 	if len(events) > size {
@@ -49,7 +51,7 @@ func (s *events) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest)
 			// The page may have ended at its limit in bytes.
 			rest, err := s.Store.ListEvents(ctx, k, resp.Events[n-1].Seq, 1, 0)
 			if err != nil {
-				return nil, storeError(err, subject{session: r.Parent})
+				return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 			}
 			more = len(rest) > 0
 		}
@@ -85,7 +87,7 @@ func (s *events) StreamEvents(r *sessionv1.StreamEventsRequest, stream grpc.Serv
 func (s *events) checkAfter(ctx context.Context, k store.Key, session string, after int64) error {
 	found, err := s.Store.GetSession(ctx, k)
 	if err != nil {
-		return storeError(err, subject{session: session})
+		return refusal.Store(err, refusal.Subject{Session: session})
 	}
 	return withinLog(found, after)
 }
@@ -95,7 +97,7 @@ func withinLog(found *sessionv1.Session, after int64) error {
 	if after <= found.LastSeq {
 		return nil
 	}
-	return fail(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,
+	return refusal.Of(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,
 		fmt.Sprintf("after_seq is %d, but the log of %s ends at %d. Use the seq of an event that you received.", after, found.Name, found.LastSeq),
 		apierr.Metadata(map[string]string{"last_seq": strconv.FormatInt(found.LastSeq, 10)}))
 }
@@ -193,7 +195,7 @@ func (s *events) deliverEvents(ctx context.Context, f *following, batches [][]*s
 	}
 	// No event was found: check that the session still exists.
 	_, err := s.Store.GetSession(ctx, f.key)
-	return storeError(err, subject{session: "sessions/" + f.key.Session})
+	return refusal.Store(err, refusal.Subject{Session: "sessions/" + f.key.Session})
 }
 
 // catchUp sends what the store has after f.after.
@@ -203,14 +205,14 @@ func (s *events) catchUp(ctx context.Context, f *following) error {
 		_, turnID := splitTurn(f.turn)
 		t, err := s.Store.GetTurn(ctx, f.key, turnID)
 		if err != nil {
-			return storeError(err, subject{session: "sessions/" + f.key.Session, turn: f.turn})
+			return refusal.Store(err, refusal.Subject{Session: "sessions/" + f.key.Session, Turn: f.turn})
 		}
 		over = t.EndTime != nil
 	}
 	for !f.ended {
 		events, err := s.Store.ListEvents(ctx, f.key, f.after, pageEvents, pageBytes)
 		if err != nil {
-			return storeError(err, subject{session: "sessions/" + f.key.Session})
+			return refusal.Store(err, refusal.Subject{Session: "sessions/" + f.key.Session})
 		}
 		if len(events) == 0 {
 			// The turn had ended before its events were read: there are no more.
@@ -259,7 +261,7 @@ func (s *events) steeredBefore(ctx context.Context, t *sessionv1.Turn, after int
 	for at := t.AfterSeq; at < after; {
 		events, err := s.Store.ListEvents(ctx, key(ctx, session), at, pageEvents, pageBytes)
 		if err != nil {
-			return "", storeError(err, subject{session: session})
+			return "", refusal.Store(err, refusal.Subject{Session: session})
 		}
 		if len(events) == 0 {
 			break
@@ -290,7 +292,7 @@ func (s *events) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequ
 	if c.Head == "" {
 		session, err := s.Store.GetSession(ctx, k)
 		if err != nil {
-			return nil, storeError(err, subject{session: r.Parent})
+			return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 		}
 		c.Head = lastSegment(session.Head)
 	}
@@ -306,7 +308,7 @@ func (s *events) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequ
 		return s.Store.ListMessages(ctx, k, c.Head, c.After, n)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	resp.Messages = messages
 	if more {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
@@ -48,7 +50,9 @@ type exports struct{ *Config }
 // ExportSession streams a session without active or queued turns. It writes the
 // transcript to a temporary file first, in short reads of the store, and sends
 // it once it is known to be consistent.
-func (s *exports) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionResponse]) error {
+func (s *exports) ExportSession(
+	r *sessionv1.ExportSessionRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionResponse],
+) error {
 	ctx := stream.Context()
 	file, err := spool()
 	if err != nil {
@@ -56,7 +60,7 @@ func (s *exports) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.S
 	}
 	defer func() { _ = file.Close() }()
 	if err := s.spoolTranscript(ctx, key(ctx, r.Name), file); err != nil {
-		return storeError(err, subject{session: r.Name})
+		return refusal.Store(err, refusal.Subject{Session: r.Name})
 	}
 	archive := r.Format == sessionv1.ExportFormat_EXPORT_FORMAT_ARCHIVE
 	var files io.Reader
@@ -91,7 +95,7 @@ func (s *exports) spoolTranscript(ctx context.Context, k store.Key, file *os.Fil
 		case !errors.Is(err, errFolded):
 			return err
 		case try == exportTries:
-			return fail(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_SESSION_ACTIVE,
+			return refusal.Of(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_SESSION_ACTIVE,
 				"The session's log was folded while it was read, again and again. Export it once more in a moment.", apierr.RetryAfter(time.Second))
 		}
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
@@ -112,7 +116,7 @@ func (s *exports) writeTranscript(ctx context.Context, k store.Key, to io.Writer
 	}
 	switch {
 	case before.ActiveTurn != "":
-		return sessionActive(before.Name)
+		return refusal.SessionActive(before.Name)
 	case before.Rewinding:
 		return sessionRewinding(before.Name)
 	}
@@ -134,7 +138,7 @@ func (s *exports) writeTranscript(ctx context.Context, k store.Key, to io.Writer
 		return err
 	}
 	if after.ActiveTurn != "" || after.Rewinding || after.LastSeq != before.LastSeq || !after.UpdateTime.AsTime().Equal(before.UpdateTime.AsTime()) {
-		return sessionActive(before.Name)
+		return refusal.SessionActive(before.Name)
 	}
 	return w.Close()
 }
@@ -147,7 +151,7 @@ func (s *exports) writeTurns(ctx context.Context, k store.Key, w *transcript.Wri
 		}
 		for _, t := range some {
 			if !plan.Ended(t.State) {
-				return sessionActive("sessions/" + k.Session)
+				return refusal.SessionActive("sessions/" + k.Session)
 			}
 			if err := w.Turn(t); err != nil {
 				return err

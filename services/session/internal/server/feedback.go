@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
@@ -20,20 +22,22 @@ type FeedbackServer struct {
 func (s *Server) FeedbackService() *FeedbackServer { return &FeedbackServer{s: s} }
 
 // CreateFeedback puts a judgement into the inbox and waits until it is in the log.
-func (x *FeedbackServer) CreateFeedback(ctx context.Context, r *sessionv1.CreateFeedbackRequest) (*sessionv1.CreateFeedbackResponse, error) {
+func (x *FeedbackServer) CreateFeedback(
+	ctx context.Context, r *sessionv1.CreateFeedbackRequest,
+) (*sessionv1.CreateFeedbackResponse, error) {
 	if _, err := x.s.Store.SessionOwner(ctx, key(ctx, r.Parent)); err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	session, turnID := splitTurn(r.Feedback.Turn)
 	if session != r.Parent {
-		return nil, badInput("feedback.turn", fmt.Sprintf("%s is not a turn of %s.", r.Feedback.Turn, r.Parent))
+		return nil, refusal.Input("feedback.turn", fmt.Sprintf("%s is not a turn of %s.", r.Feedback.Turn, r.Parent))
 	}
 	turn, err := x.s.Store.GetTurn(ctx, key(ctx, session), turnID)
 	if err != nil {
-		return nil, storeError(err, subject{session: session, turn: r.Feedback.Turn})
+		return nil, refusal.Store(err, refusal.Subject{Session: session, Turn: r.Feedback.Turn})
 	}
 	if n := turn.Steps; r.Feedback.Step > n+1 || r.Feedback.Step > n && turn.EndTime != nil {
-		return nil, badInput("feedback.step", fmt.Sprintf("%s has %d steps. Leave the step out to judge the turn as a whole.", r.Feedback.Turn, n))
+		return nil, refusal.Input("feedback.step", fmt.Sprintf("%s has %d steps. Leave the step out to judge the turn as a whole.", r.Feedback.Turn, n))
 	}
 	answer, err := x.s.command(ctx, r.Parent, "CreateFeedback", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandFeedback, TurnID: turnID, CallID: id.New()},
@@ -67,7 +71,7 @@ func (x *FeedbackServer) ListFeedback(ctx context.Context, r *sessionv1.ListFeed
 	var before string
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &before); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Feedback, n int) ([]*sessionv1.Feedback, error) {
@@ -77,7 +81,7 @@ func (x *FeedbackServer) ListFeedback(ctx context.Context, r *sessionv1.ListFeed
 		return x.s.Store.ListFeedback(ctx, k, before, n)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	resp := &sessionv1.ListFeedbackResponse{Feedback: all}
 	if more {

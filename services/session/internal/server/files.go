@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
@@ -37,13 +39,13 @@ func (s *fileService) ready() error {
 	if s.Files != nil {
 		return nil
 	}
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NO_FILE_STORE,
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NO_FILE_STORE,
 		"This server keeps no files: with Postgres it needs an object store that all replicas reach. Ask the operator to set session.files.store.",
 		apierr.Precondition("FILE_STORE", "files", "no store is configured"))
 }
 
 func fileNotFound(name string) error {
-	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND,
+	return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND,
 		fmt.Sprintf("There is no file %s. It was deleted, its time has come, or it never existed; list files to see which there are (GET /v1/files).", name),
 		apierr.Resource("fairlead.dev/File", name, "not found"))
 }
@@ -51,7 +53,7 @@ func fileNotFound(name string) error {
 // fileError is the only table from the errors of files to the API's.
 func fileError(err error, name, requestID string) error {
 	wrong := func(c codes.Code, r sessionv1.ErrorReason, text string, opts ...apierr.Option) error {
-		return fail(c, r, text, opts...)
+		return refusal.Of(c, r, text, opts...)
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -78,7 +80,7 @@ func fileError(err error, name, requestID string) error {
 		return wrong(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_FILES_UNAVAILABLE,
 			"The store of files cannot be reached, or lacks content. Try again.", apierr.RetryAfter(time.Second))
 	}
-	return storeError(err, subject{requestID: requestID})
+	return refusal.Store(err, refusal.Subject{RequestID: requestID})
 }
 
 // unavailable logs the cause of an error that callers do not see.
@@ -116,12 +118,12 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 		f = &sessionv1.File{}
 	}
 	if f.GetSize() > s.Files.MaxBytes {
-		return nil, fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_FILES_FULL,
+		return nil, refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_FILES_FULL,
 			fmt.Sprintf("A file may have at most %d bytes (session.files.max-bytes).", s.Files.MaxBytes), apierr.Field("file.size", "is too large"))
 	}
 	promised, err := hex.DecodeString(f.Sha256)
 	if err != nil {
-		return nil, badInput("file.sha256", "It must be a SHA-256 in hex.")
+		return nil, refusal.Input("file.sha256", "It must be a SHA-256 in hex.")
 	}
 	n := store.NewFile{
 		Owner: store.Owner{Tenant: p.Tenant, User: p.User}, ID: id.New(), Promised: promised, UploadTTL: s.Files.UploadTTL, Limits: s.Files.Limits,
@@ -153,7 +155,7 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 // tooManyUploads returns the error for a user who has as many open uploads as a user may have.
 func (s *fileService) tooManyUploads(user string) error {
 	most := s.Files.Limits.Uploads
-	return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_FILES_FULL,
+	return refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_FILES_FULL,
 		fmt.Sprintf("%s has %d uploads that have not ended, the most that a user may have (session.files.user-uploads). "+
 			"End an upload or delete its file, then try again. An upload that stands still for %v is deleted.", user, most, s.Files.UploadTTL),
 		apierr.Quota(user, fmt.Sprintf("session.files.user-uploads: %d open uploads", most)))
@@ -177,7 +179,7 @@ func (s *fileService) appendTo(ctx context.Context, row *store.FileRow, last boo
 }
 
 func wrongOffset(f *sessionv1.File) error {
-	return fail(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_WRONG_OFFSET,
+	return refusal.Of(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_WRONG_OFFSET,
 		fmt.Sprintf("%s has received %d bytes. Append from this offset on.", f.Name, f.Received),
 		apierr.Metadata(map[string]string{"offset": strconv.FormatInt(f.Received, 10)}))
 }
@@ -191,7 +193,7 @@ func (s *fileService) AppendFile(stream grpc.ClientStreamingServer[sessionv1.App
 	}
 	start := first.GetStart()
 	if start == nil {
-		return badInput("kind", "The first request has to be start.")
+		return refusal.Input("kind", "The first request has to be start.")
 	}
 	row, err := s.file(ctx, start.Name)
 	switch {
@@ -222,7 +224,7 @@ func (a *appended) Read(b []byte) (int, error) {
 			return 0, err
 		}
 		if m.GetStart() != nil {
-			return 0, badInput("kind", "Start is the first request, and only the first.")
+			return 0, refusal.Input("kind", "Start is the first request, and only the first.")
 		}
 		a.remaining = m.GetData()
 	}
@@ -260,7 +262,7 @@ func (s *fileService) ListFiles(ctx context.Context, r *sessionv1.ListFilesReque
 	if r.PageToken != "" {
 		var after filesAfter
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 		at.AfterTime, at.AfterID = after.Time, after.ID
 	}
@@ -272,7 +274,7 @@ func (s *fileService) ListFiles(ctx context.Context, r *sessionv1.ListFilesReque
 		return s.Store.ListFiles(ctx, at)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListFilesResponse{Files: all}
 	if more {
@@ -283,7 +285,7 @@ func (s *fileService) ListFiles(ctx context.Context, r *sessionv1.ListFilesReque
 }
 
 func notComplete(f *sessionv1.File) error {
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
 		fmt.Sprintf("%s is not complete: %d bytes of it have arrived. Wait until its upload has ended.", f.Name, f.Received),
 		apierr.Precondition("FILE_STATE", f.Name, "the upload has not ended"))
 }

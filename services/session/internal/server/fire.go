@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/schedule"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -106,18 +102,8 @@ func (x *ScheduleServer) fire(ctx context.Context, k store.Key, row *store.Sched
 	if err == nil {
 		return t.Name, "", nil
 	}
-	if message, ok := refusedForGood(err); ok {
+	if message, ok := refusal.Final(err); ok {
 		return "", message, nil
 	}
 	return "", "", err
-}
-
-// refusedForGood reports whether a repeated request would be refused again, and
-// why.
-func refusedForGood(err error) (string, bool) {
-	switch status.Code(err) { //nolint:exhaustive // the rest may go better next time
-	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.ResourceExhausted, codes.PermissionDenied, codes.OutOfRange:
-		return strings.TrimSpace(apierr.Message(err)), true
-	}
-	return "", false
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -36,7 +38,7 @@ func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest
 	if to.Session == "" {
 		to.Session = derivedID(store.Key{Tenant: from.Tenant, Session: from.Session + ownScope(ctx)}, r.RequestId)
 	}
-	about := subject{session: "sessions/" + to.Session, requestID: r.RequestId}
+	about := refusal.Subject{Session: "sessions/" + to.Session, RequestID: r.RequestId}
 	n := store.NewSession{
 		Key: to, User: user(ctx), Caps: s.Use.Sessions(to.Tenant, user(ctx)), Request: keepForADay(request("ForkSession", r.Name+ownScope(ctx), r.RequestId, r)),
 		Event: &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{ForkedFrom: r.Name}}},
@@ -51,11 +53,11 @@ func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest
 		err = s.fork(ctx, from, r, n)
 	}
 	if err != nil {
-		return nil, storeError(err, about)
+		return nil, refusal.Store(err, about)
 	}
 	session, err := s.Store.GetSession(ctx, to)
 	if err != nil {
-		return nil, storeError(err, about)
+		return nil, refusal.Store(err, about)
 	}
 	return &sessionv1.ForkSessionResponse{Session: session}, nil
 }
@@ -64,10 +66,10 @@ func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest
 func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessionRequest, n store.NewSession) error {
 	source, err := s.Store.GetSession(ctx, from)
 	if err != nil {
-		return storeError(err, subject{session: r.Name})
+		return refusal.Store(err, refusal.Subject{Session: r.Name})
 	}
 	if source.ParentCall != nil {
-		return subagentSession(source.Name)
+		return refusal.SubagentSession(source.Name)
 	}
 	if source.Rewinding {
 		return sessionRewinding(source.Name)
@@ -77,13 +79,13 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 		return err
 	}
 	if n.Messages, err = s.copyMessages(ctx, from, n.Key, head); err != nil {
-		return storeError(err, subject{session: r.Name})
+		return refusal.Store(err, refusal.Subject{Session: r.Name})
 	}
 	n.Agent, n.AgentRevision, n.AgentVersion, n.Title, n.Labels, n.Budget = source.Agent, source.AgentRevision, source.AgentVersion, source.Title, source.Labels, source.Budget
 	n.Mounts, n.MetadataJSON, n.TurnOptions = source.Mounts, source.MetadataJson, source.TurnOptions
 	n.Environment, n.EnvironmentVersion, n.Permissions = source.Environment, source.EnvironmentVersion, source.Permissions
 	if n.MCPServers, err = s.ownServers(ctx, from, n.User); err != nil {
-		return storeError(err, subject{session: r.Name})
+		return refusal.Store(err, refusal.Subject{Session: r.Name})
 	}
 	n.Event.GetSessionCreated().Agent = source.Agent
 	if r.Title != "" {
@@ -143,17 +145,17 @@ func mayBeMade(err error) bool {
 func (s *forks) forkPoint(ctx context.Context, from store.Key, source *sessionv1.Session, turn string) (string, error) {
 	if turn == "" {
 		if source.ActiveTurn != "" {
-			return "", sessionActive(source.Name)
+			return "", refusal.SessionActive(source.Name)
 		}
 		return lastSegment(source.Head), nil
 	}
 	session, turnID := splitTurn(turn)
 	if session != source.Name {
-		return "", badInput("turn", fmt.Sprintf("%s is not a turn of %s.", turn, source.Name))
+		return "", refusal.Input("turn", fmt.Sprintf("%s is not a turn of %s.", turn, source.Name))
 	}
 	t, err := s.Store.GetTurn(ctx, from, turnID)
 	if err != nil {
-		return "", storeError(err, subject{session: source.Name, turn: turn})
+		return "", refusal.Store(err, refusal.Subject{Session: source.Name, Turn: turn})
 	}
 	switch {
 	case t.EndTime == nil:
@@ -165,7 +167,7 @@ func (s *forks) forkPoint(ctx context.Context, from store.Key, source *sessionv1
 }
 
 func turnNotEnded(turn, why string) error {
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_ENDED,
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_ENDED,
 		"Turn "+turn+" "+why, apierr.Precondition("TURN", turn, "not ended"))
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -28,11 +30,11 @@ func userOf(ctx context.Context, name string) store.Owner {
 // userError is storeError for a request about one user.
 func userError(err error, name, requestID string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_USER_NOT_FOUND,
+		return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_USER_NOT_FOUND,
 			fmt.Sprintf("There is no user %s, or it was deleted. An operator can list the users (GET /v1/users).", name),
 			apierr.Resource("fairlead.dev/User", name, "not found"))
 	}
-	return storeError(err, subject{requestID: requestID})
+	return refusal.Store(err, refusal.Subject{RequestID: requestID})
 }
 
 // GetCurrentUser describes the caller.
@@ -59,7 +61,7 @@ func (x *IdentityServer) CreateUser(ctx context.Context, r *sessionv1.CreateUser
 	case errors.Is(err, store.ErrNotFound):
 		return nil, tenantNotFound("tenants/" + n.Tenant)
 	case err != nil:
-		return nil, storeError(err, subject{requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	u, err := x.s.Store.GetUser(ctx, n.Owner)
 	if err != nil {
@@ -105,7 +107,7 @@ func (x *IdentityServer) UpdateUser(ctx context.Context, r *sessionv1.UpdateUser
 }
 
 func ownUser(user, what string) error {
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_OWN_USER,
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_OWN_USER,
 		fmt.Sprintf("Callers cannot %s, so that a tenant keeps an admin. Ask another admin to do it.", what),
 		apierr.Precondition("OWN_USER", "users/"+user, "is the caller"))
 }
@@ -119,10 +121,10 @@ func (x *IdentityServer) checkOwnKey(ctx context.Context, user string) error {
 			return nil
 		}
 		if err != nil {
-			return storeError(err, subject{})
+			return refusal.Store(err, refusal.Subject{})
 		}
 		if k.User == "users/"+user || k.Parent == "" && k.Creator == "users/"+user {
-			return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_OWN_USER,
+			return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_OWN_USER,
 				fmt.Sprintf("The key of this call was made with a key of users/%s, and would end with the user. Repeat the call with a credential that does not: "+
 					"a token, or a key that an admin makes who has none of this user.", user),
 				apierr.Precondition("OWN_KEY", p.Credential, "would end with the user"))
@@ -146,7 +148,7 @@ func (x *IdentityServer) DeleteUser(ctx context.Context, r *sessionv1.DeleteUser
 	}
 	// The caller repeats the request if this fails: it may put the job twice.
 	if err := x.s.Store.PutJobs(ctx, []store.Job{deletion.GrantsJob(o.Tenant, o.User)}); err != nil {
-		return nil, storeError(err, subject{requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	u, err := x.s.Store.GetUser(ctx, o)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"iter"
 	"os"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -25,7 +27,6 @@ import (
 // imports makes sessions of files.
 type imports struct {
 	*Config
-	find  *finder
 	forks *forks
 }
 
@@ -37,7 +38,7 @@ func (s *imports) ImportSession(stream grpc.ClientStreamingServer[sessionv1.Impo
 	ctx := stream.Context()
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) || err == nil && first.GetOpen() == nil {
-		return badInput("kind", "The first request has to be open.")
+		return refusal.Input("kind", "The first request has to be open.")
 	}
 	if err != nil {
 		return err
@@ -67,7 +68,9 @@ func nameUpload(stream grpc.ServerStream, key string) (string, error) {
 }
 
 // receive writes the upload to a file and computes its checksum.
-func (s *imports) receive(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) (*os.File, []byte, error) {
+func (s *imports) receive(
+	stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse],
+) (*os.File, []byte, error) {
 	file, err := spool()
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +82,9 @@ func (s *imports) receive(stream grpc.ClientStreamingServer[sessionv1.ImportSess
 	return file, sum.Sum(nil), nil
 }
 
-func (s *imports) receiveTo(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse], file *os.File, sum hash.Hash) error {
+func (s *imports) receiveTo(
+	stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse], file *os.File, sum hash.Hash,
+) error {
 	size := int64(0)
 	for {
 		m, err := stream.Recv()
@@ -90,7 +95,7 @@ func (s *imports) receiveTo(stream grpc.ClientStreamingServer[sessionv1.ImportSe
 			return err
 		}
 		if m.GetOpen() != nil {
-			return badInput("kind", "Open is the first request, and only the first.")
+			return refusal.Input("kind", "Open is the first request, and only the first.")
 		}
 		if size += int64(len(m.GetData())); size > s.ImportMaxBytes {
 			return badImport("it is larger than %d bytes, the most that the operator allows (session.import-max-bytes)", s.ImportMaxBytes)
@@ -107,7 +112,7 @@ func (s *imports) importFile(ctx context.Context, open *sessionv1.ImportOpen, up
 	if to.Session == "" {
 		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import" + ownScope(ctx)}, open.RequestId)
 	}
-	about := subject{session: "sessions/" + to.Session, requestID: open.RequestId}
+	about := refusal.Subject{Session: "sessions/" + to.Session, RequestID: open.RequestId}
 	in := store.Import{Key: to, User: user(ctx), Caps: s.Use.Sessions(to.Tenant, user(ctx)), Request: keepForADay(importRequest(ctx, open, sum)), Batches: deleted}
 	_, err := s.Store.GetSession(ctx, to)
 	switch {
@@ -119,10 +124,10 @@ func (s *imports) importFile(ctx context.Context, open *sessionv1.ImportOpen, up
 		err = s.makeImported(ctx, open, in, upload, sum)
 	}
 	if err != nil {
-		return nil, storeError(err, about)
+		return nil, refusal.Store(err, about)
 	}
 	session, err := s.Store.GetSession(ctx, to)
-	return session, storeError(err, about)
+	return session, refusal.Store(err, about)
 }
 
 // deleted stands for the batches of an import whose session exists and needs
@@ -193,13 +198,13 @@ func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv
 	was := file.Session
 	name := cmp.Or(open.Agent, was.Agent)
 	if name == "" {
-		return agentNotFound(name, "open.agent")
+		return refusal.AgentNotFound(name, "open.agent")
 	}
-	a, err := s.find.forSession(ctx, in.Tenant, name, "open.agent")
+	a, err := s.Directory.AgentForSession(ctx, in.Tenant, name, "open.agent")
 	if err != nil {
 		return err
 	}
-	if a, err = s.find.inEnvironment(ctx, in.Tenant, "", a); err != nil {
+	if a, err = s.Directory.InEnvironment(ctx, in.Tenant, "", a); err != nil {
 		return err
 	}
 	in.Environment, in.EnvironmentVersion = a.Spec.Environment, a.Spec.EnvironmentVersion()

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -77,7 +79,7 @@ func badKey(field, fault string) error {
 // checkKey refuses a key that can do more than its creator.
 func checkKey(p principal.Principal, n store.NewKey) error {
 	if n.User != p.User && p.Role < principal.RoleAdmin {
-		return fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
+		return refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
 			"Only an admin makes keys of other users. Leave the user out to make one of your own.", apierr.Field("key.user", "another user's"))
 	}
 	if n.Role > n.Most {
@@ -110,7 +112,7 @@ func (x *IdentityServer) checkQueues(ctx context.Context, tenant string, scopes 
 			return badKey("scopes", fmt.Sprintf("%s names an environment that does not exist", s))
 		}
 		if err != nil {
-			return storeError(err, subject{})
+			return refusal.Store(err, refusal.Subject{})
 		}
 	}
 	return nil
@@ -137,7 +139,7 @@ func (x *IdentityServer) checkEnd(p principal.Principal, n store.NewKey) error {
 }
 
 func beyondRole(message, field string) error {
-	return fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE, message, apierr.Field(field, "more than the caller may do"))
+	return refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE, message, apierr.Field(field, "more than the caller may do"))
 }
 
 // first reports whether a caller without a credential makes the first key of the server, which ends such calls.
@@ -149,9 +151,9 @@ func (x *IdentityServer) first(ctx context.Context, wanted bool) (bool, error) {
 	has, err := x.s.Store.HasKeys(ctx, "")
 	switch {
 	case err != nil:
-		return false, storeError(err, subject{})
+		return false, refusal.Store(err, refusal.Subject{})
 	case !has && !wanted:
-		return false, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY,
+		return false, refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY,
 			"This server is open: it has no key yet, and the first one closes it to every call without a credential. "+
 				"Make that one first, for an admin: run `fairlead admin init`, then `fairlead login`, and repeat this call.",
 			apierr.Precondition("FIRST_KEY", "keys", "would close the server"))
@@ -177,7 +179,7 @@ func (x *IdentityServer) checkFirst(ctx context.Context, wanted bool, n store.Ne
 			return nil
 		}
 	}
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY,
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY,
 		"The first key closes the server to calls without a credential, so it must be an admin's, without scopes and without an end. Run `fairlead admin init` to make that one.",
 		apierr.Precondition("FIRST_KEY", "keys", "would lock the admins out"))
 }
@@ -188,26 +190,26 @@ func createKeyError(err error, n store.NewKey) error {
 	case errors.Is(err, store.ErrNotFound):
 		return userError(err, name, "")
 	case errors.Is(err, store.ErrRole):
-		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
+		return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
 			fmt.Sprintf("The key's role is higher than the role of %s. Give the user that role first, or the key a lower one.", name),
 			apierr.Precondition("ROLE", name, "has a lower role"), apierr.Field("key.role", "higher than the user's"))
 	case errors.Is(err, store.ErrParent):
-		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_PARENT_REVOKED,
+		return refusal.Of(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_PARENT_REVOKED,
 			"The key of this call was revoked meanwhile, so it makes no key. Use another credential.")
 	case errors.Is(err, store.ErrTooMany):
-		return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+		return refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
 			fmt.Sprintf("There are already %d keys of %s, the most allowed. Revoke one first.", store.MaxKeys, name), apierr.Quota(name, "keys"))
 	}
-	return storeError(err, subject{requestID: n.Request.ID})
+	return refusal.Store(err, refusal.Subject{RequestID: n.Request.ID})
 }
 
 func keyError(err error, name, requestID string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_KEY_NOT_FOUND,
+		return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_KEY_NOT_FOUND,
 			fmt.Sprintf("There is no key %s. List the keys (GET /v1/keys) to see which there are.", name),
 			apierr.Resource("fairlead.dev/Key", name, "not found"))
 	}
-	return storeError(err, subject{requestID: requestID})
+	return refusal.Store(err, refusal.Subject{RequestID: requestID})
 }
 
 // seen reads a key that the caller may see: its own, or any of the tenant for an admin.
@@ -243,7 +245,7 @@ func (x *IdentityServer) revokedKeys(ctx context.Context, r store.Revocation) ([
 	r.Limit = maxRevoked
 	ids, err := x.s.Store.RevokedKeys(ctx, r)
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	for i, id := range ids {
 		ids[i] = "keys/" + id
@@ -274,7 +276,7 @@ func (x *IdentityServer) ListKeys(ctx context.Context, r *sessionv1.ListKeysRequ
 	var c sessionCursor
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &c); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Key, n int) ([]*sessionv1.Key, error) {
@@ -285,7 +287,7 @@ func (x *IdentityServer) ListKeys(ctx context.Context, r *sessionv1.ListKeysRequ
 		return x.s.Store.ListKeys(ctx, q)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListKeysResponse{Keys: all}
 	if more {

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/fairlead/fairlead/services/session/internal/directory"
+
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -210,9 +212,9 @@ func (h *heavy) ListAgents(_ context.Context, _, collection, after string, _ boo
 		})
 	}
 	if collection == "models" {
-		return rows(h, strings.TrimPrefix(after, ownPrefix+"m"), limit, func(id string) store.AgentRow {
+		return rows(h, strings.TrimPrefix(after, directory.OwnModelsFolder+"m"), limit, func(id string) store.AgentRow {
 			spec, _ := protojson.Marshal(&sessionv1.ModelSpec{Target: "openai:gpt-5.5", Description: weight(id)})
-			return store.AgentRow{AgentRevision: store.AgentRevision{Name: ownPrefix + "m" + id, Spec: spec}}
+			return store.AgentRow{AgentRevision: store.AgentRevision{Name: directory.OwnModelsFolder + "m" + id, Spec: spec}}
 		})
 	}
 	return rows(h, strings.TrimPrefix(after, "environments/e"), limit, func(id string) store.AgentRow {
@@ -222,7 +224,7 @@ func (h *heavy) ListAgents(_ context.Context, _, collection, after string, _ boo
 }
 
 func heavySkill(id string) []byte {
-	spec, _ := json.Marshal(skillSpec{Description: weight(id)})
+	spec, _ := json.Marshal(directory.SkillSpec{Description: weight(id)})
 	return spec
 }
 
@@ -398,8 +400,10 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 				toolsv1.RegisterCallServiceServer(r, heavyTools{})
 			})
 			s := New(Config{
-				ModelNames: ModelNames{Catalog: &catalog.Catalog{}},
-				Store:      h, Agents: heavyAgents(t), UserFiles: UserFiles{Files: &blob.Blobs{}, Skills: &skill.Library{}},
+				Directory: directory.New(directory.Config{
+					Store: h, Models: &catalog.Catalog{}, Agents: heavyAgents(t), Skills: &skill.Library{}, Missing: func(string) []string { return nil },
+				}),
+				Store: h, UserFiles: UserFiles{Files: &blob.Blobs{}},
 				Peers: Peers{Sandbox: heavySandbox{h: h}, Tools: remote.NewTools(tools)},
 			})
 			entries := map[string]bool{}

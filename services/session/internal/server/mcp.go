@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -35,7 +37,7 @@ func mcpOwner(ctx context.Context, resource string) (store.Owner, string, error)
 	parent, name, _ := strings.Cut(resource, "/mcpServers/")
 	o := store.Owner{Tenant: key(ctx, "").Tenant, User: user(ctx)}
 	if own := "users/" + o.User; parent != own && parent != "users/me" {
-		return o, name, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
+		return o, name, refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
 			"You may see and set only your own MCP servers, which are "+own+"/mcpServers.", apierr.Resource("fairlead.dev/UserMcpServer", parent, "another user's"))
 	}
 	return o, name, nil
@@ -45,7 +47,7 @@ func mcpOwner(ctx context.Context, resource string) (store.Owner, string, error)
 func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusRequest) (*sessionv1.GetMcpStatusResponse, error) {
 	parent := strings.TrimSuffix(r.Name, "/mcp")
 	k := key(ctx, parent)
-	spec, err := x.s.turns.find.pinned(ctx, k, parent)
+	spec, err := x.s.Directory.Pinned(ctx, k, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +61,12 @@ func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusR
 
 // listTools returns the tools of a session for the caller as the acting user, and what works of its MCP servers. The
 // request says what else is wanted: the resources and prompts, or only tools that the rules do not disable.
-func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec agent.Spec, r *toolsv1.ListSessionToolsRequest) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+func (c *Config) listTools(
+	ctx context.Context, k store.Key, parent string, spec agent.Spec, r *toolsv1.ListSessionToolsRequest,
+) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
 	loaded, err := mcp.Load(ctx, c.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: user(ctx)})
 	if err != nil {
-		return nil, nil, storeError(err, subject{session: parent})
+		return nil, nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}
 	call, err := c.noCall(ctx, k, parent)
 	if err != nil {
@@ -77,13 +81,15 @@ func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec
 func (c *Config) noCall(ctx context.Context, k store.Key, parent string) (*commonv1.CallRef, error) {
 	place, epoch, err := c.Store.PlaceOf(ctx, k)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, storeError(err, subject{session: parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}
 	return &commonv1.CallRef{Session: parent, Epoch: max(epoch, 1), CallId: "tools", Node: place.Node, WorkspaceGeneration: place.Generation}, nil
 }
 
 // SetUserMcpServer sets a server of the caller's.
-func (x *MCPServer) SetUserMcpServer(ctx context.Context, r *sessionv1.SetUserMcpServerRequest) (*sessionv1.SetUserMcpServerResponse, error) {
+func (x *MCPServer) SetUserMcpServer(
+	ctx context.Context, r *sessionv1.SetUserMcpServerRequest,
+) (*sessionv1.SetUserMcpServerResponse, error) {
 	o, name, err := mcpOwner(ctx, r.Name)
 	if err != nil {
 		return nil, err
@@ -98,11 +104,11 @@ func (x *MCPServer) SetUserMcpServer(ctx context.Context, r *sessionv1.SetUserMc
 	set, err := x.s.Store.SetMCPServer(ctx, o, server, keepForADay(request("SetUserMcpServer", r.Name, r.RequestId, r)))
 	switch {
 	case errors.Is(err, store.ErrTooMany):
-		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
 			fmt.Sprintf("A user may have %d MCP servers, and %d bytes of them together. Delete one first.", store.MaxMCPServers, store.MaxMCPServerBytes),
 			apierr.Quota("users/"+o.User, "MCP servers"))
 	case err != nil:
-		return nil, storeError(err, subject{requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	return &sessionv1.SetUserMcpServerResponse{McpServer: mcpToProto(o, set)}, nil
 }
@@ -116,14 +122,16 @@ func mcpToProto(o store.Owner, s store.MCPServer) *sessionv1.UserMcpServer {
 }
 
 // GetUserMcpServer reads a server of the caller's.
-func (x *MCPServer) GetUserMcpServer(ctx context.Context, r *sessionv1.GetUserMcpServerRequest) (*sessionv1.GetUserMcpServerResponse, error) {
+func (x *MCPServer) GetUserMcpServer(
+	ctx context.Context, r *sessionv1.GetUserMcpServerRequest,
+) (*sessionv1.GetUserMcpServerResponse, error) {
 	o, name, err := mcpOwner(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}
 	all, err := x.s.Store.UserMCPServers(ctx, o)
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	for _, s := range all {
 		if s.GetName() == name {
@@ -134,7 +142,9 @@ func (x *MCPServer) GetUserMcpServer(ctx context.Context, r *sessionv1.GetUserMc
 }
 
 // ListUserMcpServers lists a page of the caller's servers.
-func (x *MCPServer) ListUserMcpServers(ctx context.Context, r *sessionv1.ListUserMcpServersRequest) (*sessionv1.ListUserMcpServersResponse, error) {
+func (x *MCPServer) ListUserMcpServers(
+	ctx context.Context, r *sessionv1.ListUserMcpServersRequest,
+) (*sessionv1.ListUserMcpServersResponse, error) {
 	o, _, err := mcpOwner(ctx, r.Parent)
 	if err != nil {
 		return nil, err
@@ -143,12 +153,12 @@ func (x *MCPServer) ListUserMcpServers(ctx context.Context, r *sessionv1.ListUse
 	after := ""
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	all, err := x.s.Store.UserMCPServers(ctx, o)
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	size, resp := page.Size(r.PageSize, 50, 1000), &sessionv1.ListUserMcpServersResponse{}
 	for _, s := range all { // they are few, and small together: see store.MaxMCPServerBytes
@@ -166,7 +176,9 @@ func (x *MCPServer) ListUserMcpServers(ctx context.Context, r *sessionv1.ListUse
 }
 
 // DeleteUserMcpServer deletes a server of the caller's.
-func (x *MCPServer) DeleteUserMcpServer(ctx context.Context, r *sessionv1.DeleteUserMcpServerRequest) (*sessionv1.DeleteUserMcpServerResponse, error) {
+func (x *MCPServer) DeleteUserMcpServer(
+	ctx context.Context, r *sessionv1.DeleteUserMcpServerRequest,
+) (*sessionv1.DeleteUserMcpServerResponse, error) {
 	o, name, err := mcpOwner(ctx, r.Name)
 	if err != nil {
 		return nil, err
@@ -176,7 +188,7 @@ func (x *MCPServer) DeleteUserMcpServer(ctx context.Context, r *sessionv1.Delete
 		return nil, mcpNotFound(r.Name)
 	}
 	if err != nil {
-		return nil, storeError(err, subject{requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	return &sessionv1.DeleteUserMcpServerResponse{}, nil
 }
@@ -197,7 +209,7 @@ func (c *Config) checkMCP(ctx context.Context, field string, servers []*commonv1
 		c.Log.WarnContext(ctx, "cannot ask the tools service for the operator's MCP servers", "error", err)
 	}
 	for _, f := range faults {
-		return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_MCP_NAME_TAKEN, f.Message, apierr.Field(field, "the operator has a server of this name"))
+		return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_MCP_NAME_TAKEN, f.Message, apierr.Field(field, "the operator has a server of this name"))
 	}
 	return nil
 }
@@ -211,11 +223,11 @@ func twoOfOneName(servers []*commonv1.McpServer) []agent.Fault {
 }
 
 func invalidMCP(field, why string) error {
-	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_INVALID_MCP_SERVER,
+	return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_INVALID_MCP_SERVER,
 		"The MCP server cannot be set up so: "+why+".", apierr.Field(field, why))
 }
 
 func mcpNotFound(name string) error {
-	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND,
+	return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND,
 		"There is no MCP server "+name+". List your servers to see which there are.", apierr.Resource("fairlead.dev/UserMcpServer", name, "not found"))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
@@ -39,13 +41,13 @@ func (x *MCPServer) LogoutMcpServer(ctx context.Context, r *sessionv1.LogoutMcpS
 func (x *MCPServer) named(ctx context.Context, name string) (*commonv1.McpServer, error) {
 	parent, server, _ := strings.Cut(name, "/mcp/")
 	k := key(ctx, parent)
-	spec, err := x.s.turns.find.pinned(ctx, k, parent)
+	spec, err := x.s.Directory.Pinned(ctx, k, parent)
 	if err != nil {
 		return nil, err
 	}
 	loaded, err := mcp.Load(ctx, x.s.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: user(ctx)})
 	if err != nil {
-		return nil, storeError(err, subject{session: parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}
 	for _, s := range loaded.Servers {
 		if s.GetName() == server {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -14,7 +16,9 @@ import (
 )
 
 // CompleteMcpArgument asks a server of the session for what an argument may be.
-func (x *MCPServer) CompleteMcpArgument(ctx context.Context, r *sessionv1.CompleteMcpArgumentRequest) (*sessionv1.CompleteMcpArgumentResponse, error) {
+func (x *MCPServer) CompleteMcpArgument(
+	ctx context.Context, r *sessionv1.CompleteMcpArgumentRequest,
+) (*sessionv1.CompleteMcpArgumentResponse, error) {
 	at, err := x.at(ctx, r.Name)
 	if err != nil {
 		return nil, err
@@ -27,7 +31,9 @@ func (x *MCPServer) CompleteMcpArgument(ctx context.Context, r *sessionv1.Comple
 }
 
 // WatchMcpResource subscribes to a resource of a server of the session.
-func (x *MCPServer) WatchMcpResource(r *sessionv1.WatchMcpResourceRequest, stream grpc.ServerStreamingServer[sessionv1.WatchMcpResourceResponse]) error {
+func (x *MCPServer) WatchMcpResource(
+	r *sessionv1.WatchMcpResourceRequest, stream grpc.ServerStreamingServer[sessionv1.WatchMcpResourceResponse],
+) error {
 	ctx := stream.Context()
 	at, err := x.at(ctx, r.Name)
 	if err != nil {
@@ -49,15 +55,15 @@ func (x *MCPServer) at(ctx context.Context, name string) (*toolsv1.McpRequest, e
 	k := key(ctx, parent)
 	session, err := x.s.Store.GetSession(ctx, k)
 	if err != nil {
-		return nil, storeError(err, subject{session: parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}
-	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
 	loaded, err := mcp.Load(ctx, x.s.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: user(ctx)})
 	if err != nil {
-		return nil, storeError(err, subject{session: parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}
 	for _, s := range loaded.Broken {
 		if s.GetName() == server {

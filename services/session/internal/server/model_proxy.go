@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
@@ -34,7 +36,7 @@ func (x *ModelProxyServer) CallModel(r *sessionv1.CallModelRequest, stream grpc.
 	ctx := stream.Context()
 	if route, ok := modelapi.Match(r.Path); !ok || route.Session != r.Session {
 		const why = "is not a path of a model API, or names another session"
-		return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, "path: "+why, apierr.Field("path", why))
+		return apierr.New(codes.InvalidArgument, refusal.Domain, apierr.ReasonInvalidRequest, "path: "+why, apierr.Field("path", why))
 	}
 	payer, err := x.payer(ctx, r.Session)
 	if err != nil {
@@ -59,7 +61,7 @@ func (x *ModelProxyServer) payer(ctx context.Context, session string) (modelprox
 	}
 	s, err := x.s.Store.GetSession(ctx, k)
 	if err != nil {
-		return p, storeError(err, subject{session: session})
+		return p, refusal.Store(err, refusal.Subject{Session: session})
 	}
 	p.SessionBudget = s.Budget
 	return p, nil
@@ -80,7 +82,7 @@ func (p *answerPieces) serve(h http.Handler, r *http.Request) (err error) {
 			if v != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
 				panic(v)
 			}
-			err = fail(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_MODEL_UNAVAILABLE, "The model's answer broke off before it was complete.")
+			err = refusal.Of(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_MODEL_UNAVAILABLE, "The model's answer broke off before it was complete.")
 		}
 	}()
 	h.ServeHTTP(p, r)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -36,7 +38,7 @@ func (n *nodeService) ListNodes(ctx context.Context, _ *sessionv1.ListNodesReque
 	for _, name := range n.s.Nodes.List() {
 		count, err := n.count(ctx, name)
 		if err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 		resp.Nodes = append(resp.Nodes, &sessionv1.Node{
 			Name: name, State: states[n.s.Nodes.State(name)], Draining: n.s.Nodes.Drained(name), Workspaces: count,
@@ -63,15 +65,15 @@ func (n *nodeService) DrainNode(ctx context.Context, r *sessionv1.DrainNodeReque
 		return nil, noNodes()
 	}
 	if !n.s.Nodes.Known(r.Node) {
-		return nil, fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_NODE_NOT_FOUND,
+		return nil, refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_NODE_NOT_FOUND,
 			fmt.Sprintf("There is no sandbox node %q; there are %v.", r.Node, n.s.Nodes.List()), apierr.Resource("node", r.Node, "not configured"))
 	}
 	if err := n.s.Store.SetDraining(ctx, r.Node, r.Draining); err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	if r.Draining {
 		if err := n.s.Store.PutJobs(ctx, []store.Job{placement.DrainJob(r.Node)}); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	n.s.Log.InfoContext(ctx, "the draining of a sandbox node changed", "node", r.Node, "draining", r.Draining)
@@ -79,6 +81,6 @@ func (n *nodeService) DrainNode(ctx context.Context, r *sessionv1.DrainNodeReque
 }
 
 func noNodes() error {
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NO_NODES,
+	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NO_NODES,
 		"There is one sandbox node, which needs no list. Set sandbox-nodes to have several, or run several servers on one Postgres.", apierr.Precondition("NODES", "sandbox-nodes", "not set"))
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -27,7 +29,7 @@ func (c *Config) checkPermissions(ctx context.Context, field string, rules *comm
 			return left
 		}
 		c.Log.WarnContext(ctx, "cannot ask the tools service about the rules of a session", "error", err)
-		return fail(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
+		return refusal.Of(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The session's permissions cannot be checked, because the tools service does not answer. Nothing was created; try again, with the same request id.", apierr.RetryAfter(time.Second))
 	}
 	if len(faults) == 0 {
@@ -40,6 +42,6 @@ func (c *Config) checkPermissions(ctx context.Context, field string, rules *comm
 		why := strings.TrimPrefix(f.Message, `agent "": `+f.Field+": ")
 		texts, details = append(texts, at+": "+why), append(details, apierr.Field(at, why))
 	}
-	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_INVALID_PERMISSIONS,
+	return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_INVALID_PERMISSIONS,
 		"A permission rule of the session is not valid, and nothing was created. "+strings.Join(texts, "; ")+".", details...)
 }

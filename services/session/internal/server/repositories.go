@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -42,7 +44,9 @@ func repositoryProto(session string, r *sandboxv1.Repository) *sessionv1.Reposit
 	}
 }
 
-func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.ListRepositoriesRequest) (*sessionv1.ListRepositoriesResponse, error) {
+func (s *repositoryService) ListRepositories(
+	ctx context.Context, r *sessionv1.ListRepositoriesRequest,
+) (*sessionv1.ListRepositoriesResponse, error) {
 	if _, err := s.exists(ctx, r.Parent); err != nil {
 		return nil, err
 	}
@@ -65,7 +69,9 @@ func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.L
 	return resp, nil
 }
 
-func (s *repositoryService) AddRepository(ctx context.Context, r *sessionv1.AddRepositoryRequest) (*sessionv1.AddRepositoryResponse, error) {
+func (s *repositoryService) AddRepository(
+	ctx context.Context, r *sessionv1.AddRepositoryRequest,
+) (*sessionv1.AddRepositoryResponse, error) {
 	return retryStaleEpoch(func() (*sessionv1.AddRepositoryResponse, error) { return s.add(ctx, r) })
 }
 
@@ -84,7 +90,7 @@ func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryR
 	}
 	if call.Node == "" {
 		if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
-			return nil, storeError(err, subject{session: r.Parent})
+			return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 		}
 	}
 	if err := s.ensureWorkspace(ctx, session, call); err != nil {
@@ -127,13 +133,13 @@ func (s *repositoryService) keepPush(ctx context.Context, session, directory str
 		}
 		return nil
 	}})
-	return storeError(err, subject{session: session})
+	return refusal.Store(err, refusal.Subject{Session: session})
 }
 
 // branch returns the branch of the request, or the session's own branch.
 func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, error) {
 	wrong := func(field, text string) error {
-		return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, field+": "+text, apierr.Field(field, text))
+		return apierr.New(codes.InvalidArgument, refusal.Domain, apierr.ReasonInvalidRequest, field+": "+text, apierr.Field(field, text))
 	}
 	switch {
 	case r.Url == "" && r.Push == agent.PushTurnEnd:
@@ -148,7 +154,9 @@ func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, e
 	return r.Branch, nil
 }
 
-func (s *repositoryService) GetRepositoryStatus(ctx context.Context, r *sessionv1.GetRepositoryStatusRequest) (*sessionv1.GetRepositoryStatusResponse, error) {
+func (s *repositoryService) GetRepositoryStatus(
+	ctx context.Context, r *sessionv1.GetRepositoryStatusRequest,
+) (*sessionv1.GetRepositoryStatusResponse, error) {
 	session, directory := splitRepository(r.Name)
 	if _, err := s.exists(ctx, session); err != nil {
 		return nil, err
@@ -170,7 +178,9 @@ func (s *repositoryService) GetRepositoryStatus(ctx context.Context, r *sessionv
 	return resp, nil
 }
 
-func (s *repositoryService) RemoveRepository(ctx context.Context, r *sessionv1.RemoveRepositoryRequest) (*sessionv1.RemoveRepositoryResponse, error) {
+func (s *repositoryService) RemoveRepository(
+	ctx context.Context, r *sessionv1.RemoveRepositoryRequest,
+) (*sessionv1.RemoveRepositoryResponse, error) {
 	return retryStaleEpoch(func() (*sessionv1.RemoveRepositoryResponse, error) { return s.remove(ctx, r) })
 }
 
@@ -181,7 +191,7 @@ func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepos
 		return nil, err
 	}
 	if session.ActiveTurn != "" {
-		return nil, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
+		return nil, refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
 			fmt.Sprintf("Session %s has an active turn, which may work in the repository. Wait until it has ended, or interrupt it.", name),
 			apierr.Precondition("TURN_ACTIVE", name, "a turn is active"))
 	}
@@ -198,7 +208,9 @@ func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepos
 	return &sessionv1.RemoveRepositoryResponse{}, nil
 }
 
-func (s *repositoryService) PushRepository(ctx context.Context, r *sessionv1.PushRepositoryRequest) (*sessionv1.PushRepositoryResponse, error) {
+func (s *repositoryService) PushRepository(
+	ctx context.Context, r *sessionv1.PushRepositoryRequest,
+) (*sessionv1.PushRepositoryResponse, error) {
 	return retryStaleEpoch(func() (*sessionv1.PushRepositoryResponse, error) { return s.push(ctx, r) })
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -36,7 +38,7 @@ const claimed = 2 * time.Minute
 func (x *KeyServer) ClaimRequestKey(ctx context.Context, r *sessionv1.ClaimRequestKeyRequest) (*sessionv1.ClaimRequestKeyResponse, error) {
 	key, err := x.store.ClaimRequestKey(ctx, store.Owner{Tenant: r.Tenant, User: r.User}, r.Digest, id.New(), r.Repeated, time.Now().Add(claimed))
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	return &sessionv1.ClaimRequestKeyResponse{Key: key}, nil
 }
@@ -73,16 +75,16 @@ func (x *KeyServer) ResolveUser(ctx context.Context, r *sessionv1.ResolveUserReq
 func resolveError(err error) error {
 	switch {
 	case errors.Is(err, apikey.ErrRefused):
-		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_KEY_REFUSED,
+		return refusal.Of(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_KEY_REFUSED,
 			"The key is not valid: it does not exist, was revoked, has ended, or its user was deleted. Ask an admin of the tenant for another one.")
 	case errors.Is(err, apikey.ErrDeleted):
-		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_USER_REFUSED, "The user was deleted. Ask an admin of the tenant to create the user again.")
+		return refusal.Of(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_USER_REFUSED, "The user was deleted. Ask an admin of the tenant to create the user again.")
 	case errors.Is(err, apikey.ErrTenant):
-		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_TENANT_REFUSED,
+		return refusal.Of(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_TENANT_REFUSED,
 			"The tenant of the token does not exist. Ask an admin of the tenant default to create it.")
 	case errors.Is(err, apikey.ErrMissing):
-		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_CREDENTIAL_MISSING,
+		return refusal.Of(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_CREDENTIAL_MISSING,
 			"The call has no credential, and the server needs one. Send `Authorization: Bearer` with a key or a token.")
 	}
-	return storeError(err, subject{})
+	return refusal.Store(err, refusal.Subject{})
 }

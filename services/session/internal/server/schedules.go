@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -27,7 +29,9 @@ type ScheduleServer struct {
 func (s *Server) ScheduleService() *ScheduleServer { return &ScheduleServer{s: s} }
 
 // CreateSchedule makes a schedule.
-func (x *ScheduleServer) CreateSchedule(ctx context.Context, r *sessionv1.CreateScheduleRequest) (*sessionv1.CreateScheduleResponse, error) {
+func (x *ScheduleServer) CreateSchedule(
+	ctx context.Context, r *sessionv1.CreateScheduleRequest,
+) (*sessionv1.CreateScheduleResponse, error) {
 	times, err := schedule.Parse(r.GetSchedule().GetCron(), r.GetSchedule().GetTimeZone())
 	if err != nil {
 		return nil, badSchedule(err)
@@ -49,15 +53,15 @@ func (x *ScheduleServer) CreateSchedule(ctx context.Context, r *sessionv1.Create
 	switch {
 	case errors.Is(err, store.ErrExists):
 		name := r.Parent + "/schedules/" + n.ID
-		return nil, fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS,
+		return nil, refusal.Of(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS,
 			fmt.Sprintf("There is already a schedule %s. Choose another schedule_id, or leave it out to get a new one.", name),
 			apierr.Resource("fairlead.dev/Schedule", name, "exists already"))
 	case errors.Is(err, store.ErrTooMany):
-		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
 			fmt.Sprintf("Session %s already has %d schedules, the most allowed. Delete one first.", r.Parent, store.MaxSchedules),
 			apierr.Quota(r.Parent, "schedules"))
 	case err != nil:
-		return nil, storeError(err, subject{session: r.Parent, requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent, RequestID: r.RequestId})
 	}
 	out, err := x.read(ctx, r.Parent+"/schedules/"+answer.Value)
 	return &sessionv1.CreateScheduleResponse{Schedule: out}, err
@@ -69,12 +73,12 @@ func (x *ScheduleServer) sendable(ctx context.Context, r *sessionv1.CreateSchedu
 	k := key(ctx, r.Parent)
 	session, err := x.s.Store.GetSession(ctx, k)
 	if err != nil {
-		return storeError(err, subject{session: r.Parent})
+		return refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	if session.ParentCall != nil {
-		return subagentSession(session.Name)
+		return refusal.SubagentSession(session.Name)
 	}
-	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return err
 	}
@@ -93,7 +97,7 @@ func first(t *schedule.Times) func(now time.Time) time.Time {
 }
 
 func badSchedule(err error) error {
-	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_SCHEDULE,
+	return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_SCHEDULE,
 		fmt.Sprintf("The schedule's times cannot be used: %v. Write minute, hour, day of month, month and day of week, such as `30 6 * * 1-5`, or @hourly, @daily, @weekly, @monthly, @every 90m.", err),
 		apierr.Field("schedule.cron", err.Error()))
 }
@@ -108,11 +112,11 @@ func splitSchedule(name string) (session, child string) {
 // scheduleError is storeError for a request about one schedule.
 func scheduleError(err error, name, requestID string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_SCHEDULE_NOT_FOUND,
+		return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_SCHEDULE_NOT_FOUND,
 			fmt.Sprintf("There is no schedule %s. List the session's schedules to see which there are.", name),
 			apierr.Resource("fairlead.dev/Schedule", name, "not found"))
 	}
-	return storeError(err, subject{requestID: requestID})
+	return refusal.Store(err, refusal.Subject{RequestID: requestID})
 }
 
 func (x *ScheduleServer) read(ctx context.Context, name string) (*sessionv1.Schedule, error) {
@@ -137,7 +141,7 @@ func (x *ScheduleServer) ListSchedules(ctx context.Context, r *sessionv1.ListSch
 	after := ""
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
@@ -148,7 +152,7 @@ func (x *ScheduleServer) ListSchedules(ctx context.Context, r *sessionv1.ListSch
 		return x.s.Store.ListSchedules(ctx, k, after, n)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	resp := &sessionv1.ListSchedulesResponse{Schedules: all}
 	if more {
@@ -181,7 +185,9 @@ func (x *ScheduleServer) PauseSchedule(ctx context.Context, r *sessionv1.PauseSc
 }
 
 // DeleteSchedule deletes a schedule.
-func (x *ScheduleServer) DeleteSchedule(ctx context.Context, r *sessionv1.DeleteScheduleRequest) (*sessionv1.DeleteScheduleResponse, error) {
+func (x *ScheduleServer) DeleteSchedule(
+	ctx context.Context, r *sessionv1.DeleteScheduleRequest,
+) (*sessionv1.DeleteScheduleResponse, error) {
 	session, child := splitSchedule(r.Name)
 	_, err := x.s.Store.DeleteSchedule(ctx, key(ctx, session), child, keepForADay(request("DeleteSchedule", r.Name, r.RequestId, r)))
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/search"
@@ -30,17 +32,17 @@ func (s *events) SearchMessages(ctx context.Context, r *sessionv1.SearchMessages
 	var c searchCursor
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &c); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	if k.Session != "" {
 		if _, err := s.Store.GetSession(ctx, k); err != nil {
-			return nil, storeError(err, subject{session: r.Session})
+			return nil, refusal.Store(err, refusal.Subject{Session: r.Session})
 		}
 	}
 	words := search.Query(r.Query)
 	if len(words) == 0 {
-		return nil, badInput("query", "The query has no words to look for. Give at least one letter or digit.")
+		return nil, refusal.Input("query", "The query has no words to look for. Give at least one letter or digit.")
 	}
 	size := page.Size(r.PageSize, 50, 1000)
 	// The messages count, not their snippets: a page of long messages would be much work.
@@ -54,7 +56,7 @@ func (s *events) SearchMessages(ctx context.Context, r *sessionv1.SearchMessages
 		})
 	})
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Session})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Session})
 	}
 	resp := &sessionv1.SearchMessagesResponse{Messages: foundMessages(found, words)}
 	if more {

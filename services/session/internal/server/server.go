@@ -17,15 +17,13 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
-	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
-	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
-	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
@@ -40,29 +38,20 @@ type Limits struct {
 	MaxOutputTokens int64
 }
 
-// ModelNames are the configured models.
-type ModelNames struct {
-	Catalog *catalog.Catalog
-	// ContextTokens returns the longest conversation of a model, in tokens; 0: not
-	// known.
-	ContextTokens func(ctx context.Context, model string) int64
-	// ThinkingTokens returns the most tokens that a model may think in a step.
-	ThinkingTokens func(ctx context.Context, model string) int64
-	// Models lists the configured models; DefaultModel is the default agent's.
-	Models       []string
-	DefaultModel string
-	// Runtimes says which runtimes agents of the caller's tenant can have; may be nil.
+// Capabilities reports what this server can do beside its models; each may be nil.
+type Capabilities struct {
+	// Runtimes says which runtimes agents of the caller's tenant can have.
 	Runtimes func(ctx context.Context) []*sessionv1.RuntimeCapabilities
-	// Flags says which flags hold; may be nil.
+	// Flags says which flags hold.
 	Flags func() *sessionv1.FlagCapabilities
 }
 
 // Config is the server's configuration and dependencies.
 type Config struct {
-	Store  store.Store
-	Hub    *hub.Hub
-	Agents *agent.Set
-	Faults
+	Store store.Store
+	Hub   *hub.Hub
+	// Directory has the agents, environments, models and skills.
+	Directory *directory.Directory
 	Peers
 	Workers
 	// RepositoryBranch is the pattern of sessions' own branches.
@@ -71,7 +60,7 @@ type Config struct {
 	Nodes   *placement.Nodes
 	Log     *slog.Logger
 	Version string
-	ModelNames
+	Capabilities
 	// Checkpoints are the tools of agents that name none; see agent.Spec.
 	Checkpoints []string
 	Use         Use
@@ -106,22 +95,12 @@ type Use struct {
 	KeysOutliveToken time.Duration
 }
 
-// Faults finds what is wrong with agents.
-type Faults struct {
-	// AgentFaults returns what is known to be wrong with an agent of the configuration.
-	AgentFaults func(id string) []string
-	// ModelFaults returns what the models lack for an agent.
-	ModelFaults func(context.Context, agent.Spec) []agent.Fault
-}
-
-// UserFiles is where the files of users and of skills are.
+// UserFiles is where the files of users are.
 type UserFiles struct {
 	// Files keeps users' files; nil: there is no store for them. FileTTL is how long a file is kept that names
 	// no time.
 	Files   *blob.Blobs
 	FileTTL time.Duration
-	// Skills keeps the files of skills.
-	Skills *skill.Library
 }
 
 // Peers are the services that the server calls.
@@ -181,12 +160,12 @@ type unimplemented struct {
 // New returns a server.
 func New(c Config) *Server {
 	s := &Server{
-		Config: &c, sessions: &sessions{Config: &c, find: &finder{Config: &c}}, commands: &commands{&c}, approvals: &approvals{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
+		Config: &c, sessions: &sessions{Config: &c}, commands: &commands{&c}, approvals: &approvals{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
 	}
-	s.turns = &turns{Config: &c, find: s.sessions.find, events: s.events}
+	s.turns = &turns{Config: &c, events: s.events}
 	s.sessions.turns = s.turns
 	s.conversations = &conversations{Config: &c, turns: s.turns, commands: s.commands, events: s.events}
-	s.imports = &imports{&c, s.sessions.find, s.forks}
+	s.imports = &imports{&c, s.forks}
 	return s
 }
 

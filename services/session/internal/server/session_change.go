@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -26,13 +28,13 @@ func (s *sessions) UpdateSession(ctx context.Context, r *sessionv1.UpdateSession
 		Change: func(session *sessionv1.Session) error { return updateSession(session, r) },
 	})
 	if errors.Is(err, store.ErrTooMany) {
-		return nil, badInput("labels", fmt.Sprintf("The session would have more than %d labels. Remove some with remove_labels.", maxLabels))
+		return nil, refusal.Input("labels", fmt.Sprintf("The session would have more than %d labels. Remove some with remove_labels.", maxLabels))
 	}
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Name, requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Name, RequestID: r.RequestId})
 	}
 	session, err := s.Store.GetSession(ctx, k)
-	return &sessionv1.UpdateSessionResponse{Session: session}, storeError(err, subject{session: r.Name})
+	return &sessionv1.UpdateSessionResponse{Session: session}, refusal.Store(err, refusal.Subject{Session: r.Name})
 }
 
 // allowed refuses options that the session's agent does not allow.
@@ -40,7 +42,7 @@ func (s *sessions) allowed(ctx context.Context, k store.Key, r *sessionv1.Update
 	if r.TurnOptions == nil {
 		return nil
 	}
-	spec, err := s.find.pinned(ctx, k, r.Name)
+	spec, err := s.Directory.Pinned(ctx, k, r.Name)
 	if err != nil {
 		return err
 	}
@@ -82,8 +84,8 @@ func (s *sessions) ArchiveSession(ctx context.Context, r *sessionv1.ArchiveSessi
 		Key: k, Undo: r.Undo, Request: keepForADay(request("ArchiveSession", r.Name, r.RequestId, r)),
 	})
 	if err != nil {
-		return nil, sessionError(err, subject{session: r.Name, requestID: r.RequestId})
+		return nil, sessionError(err, refusal.Subject{Session: r.Name, RequestID: r.RequestId})
 	}
 	session, err := s.Store.GetSession(ctx, k)
-	return &sessionv1.ArchiveSessionResponse{Session: session}, storeError(err, subject{session: r.Name})
+	return &sessionv1.ArchiveSessionResponse{Session: session}, refusal.Store(err, refusal.Subject{Session: r.Name})
 }

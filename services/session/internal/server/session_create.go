@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -20,7 +22,9 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 }
 
 // create creates a session whose first turn has an origin and limits.
-func (s *sessions) create(ctx context.Context, r *sessionv1.CreateSessionRequest, from origin, limits *sessionv1.TurnLimits) (*sessionv1.CreateSessionResponse, error) {
+func (s *sessions) create(
+	ctx context.Context, r *sessionv1.CreateSessionRequest, from origin, limits *sessionv1.TurnLimits,
+) (*sessionv1.CreateSessionResponse, error) {
 	k := key(ctx, r.SessionId)
 	if k.Session == "" {
 		k.Session = id.New()
@@ -31,14 +35,14 @@ func (s *sessions) create(ctx context.Context, r *sessionv1.CreateSessionRequest
 	if err := checkMetadata(r.GetSession().GetMetadataJson(), "session.metadata_json"); err != nil {
 		return nil, err
 	}
-	a, err := s.find.forSession(ctx, k.Tenant, r.GetSession().GetAgent(), "session.agent")
+	a, err := s.Directory.AgentForSession(ctx, k.Tenant, r.GetSession().GetAgent(), "session.agent")
 	if err != nil {
 		return nil, err
 	}
-	if a, err = s.find.inEnvironment(ctx, k.Tenant, r.GetSession().GetEnvironment(), a); err != nil {
+	if a, err = s.Directory.InEnvironment(ctx, k.Tenant, r.GetSession().GetEnvironment(), a); err != nil {
 		return nil, err
 	}
-	if a, err = s.find.withSkills(ctx, k.Tenant, user(ctx), r.GetSession().GetSkills(), a); err != nil {
+	if a, err = s.Directory.WithSkills(ctx, k.Tenant, user(ctx), r.GetSession().GetSkills(), a); err != nil {
 		return nil, err
 	}
 	if err := s.checkOptions(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
@@ -62,12 +66,12 @@ func (s *sessions) create(ctx context.Context, r *sessionv1.CreateSessionRequest
 	}
 	answer, err := s.Store.CreateSession(ctx, n)
 	if err != nil {
-		return nil, storeError(err, subject{session: "sessions/" + k.Session, requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{Session: "sessions/" + k.Session, RequestID: r.RequestId})
 	}
 	k.Session = answer.Value
 	session, err := s.Store.GetSession(ctx, k)
 	if err != nil {
-		return nil, storeError(err, subject{session: "sessions/" + k.Session})
+		return nil, refusal.Store(err, refusal.Subject{Session: "sessions/" + k.Session})
 	}
 	if first != "" && answer.Replayed {
 		first, err = s.oldestTurn(ctx, k)
@@ -95,7 +99,9 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 }
 
 // firstTurn adds the turn of the first message, if there is one, and returns its name.
-func (s *sessions) firstTurn(ctx context.Context, n *store.NewSession, spec agent.Spec, m *sessionv1.FirstMessage, from origin, limits *sessionv1.TurnLimits) (string, error) {
+func (s *sessions) firstTurn(
+	ctx context.Context, n *store.NewSession, spec agent.Spec, m *sessionv1.FirstMessage, from origin, limits *sessionv1.TurnLimits,
+) (string, error) {
 	if m == nil {
 		return "", nil
 	}
@@ -118,7 +124,7 @@ func (s *sessions) firstTurn(ctx context.Context, n *store.NewSession, spec agen
 func (s *sessions) oldestTurn(ctx context.Context, k store.Key) (string, error) {
 	turns, err := s.Store.ListTurns(ctx, k, "", 1)
 	if err != nil {
-		return "", storeError(err, subject{session: "sessions/" + k.Session})
+		return "", refusal.Store(err, refusal.Subject{Session: "sessions/" + k.Session})
 	}
 	if len(turns) == 0 {
 		return "", fmt.Errorf("session %s lost its first turn", k.Session)
@@ -131,13 +137,13 @@ func checkMetadata(text, field string) error {
 	if text == "" || json.Valid([]byte(text)) {
 		return nil
 	}
-	return badInput(field, "The metadata is not valid JSON. Send one JSON value as text.")
+	return refusal.Input(field, "The metadata is not valid JSON. Send one JSON value as text.")
 }
 
 // sessionError is storeError for a request that changes a session.
-func sessionError(err error, about subject) error {
+func sessionError(err error, about refusal.Subject) error {
 	if errors.Is(err, store.ErrTurnActive) {
-		return sessionActive(about.session)
+		return refusal.SessionActive(about.Session)
 	}
-	return storeError(err, about)
+	return refusal.Store(err, about)
 }

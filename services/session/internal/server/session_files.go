@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -60,7 +62,9 @@ func unread(err error, place store.Place, session, path string) error {
 // isRoot reports whether a path is certainly the workspace itself.
 func isRoot(path string) bool { return path == "" || path == "." || path == "/workspace" }
 
-func (s *sessionFileService) ListSessionFiles(ctx context.Context, r *sessionv1.ListSessionFilesRequest) (*sessionv1.ListSessionFilesResponse, error) {
+func (s *sessionFileService) ListSessionFiles(
+	ctx context.Context, r *sessionv1.ListSessionFilesRequest,
+) (*sessionv1.ListSessionFilesResponse, error) {
 	place, err := s.find(ctx, r.Parent)
 	if err != nil {
 		return nil, err
@@ -81,7 +85,9 @@ func (s *sessionFileService) ListSessionFiles(ctx context.Context, r *sessionv1.
 	return resp, nil
 }
 
-func (s *sessionFileService) ListSessionArtifacts(ctx context.Context, r *sessionv1.ListSessionArtifactsRequest) (*sessionv1.ListSessionArtifactsResponse, error) {
+func (s *sessionFileService) ListSessionArtifacts(
+	ctx context.Context, r *sessionv1.ListSessionArtifactsRequest,
+) (*sessionv1.ListSessionArtifactsResponse, error) {
 	place, err := s.find(ctx, r.Parent)
 	if err != nil {
 		return nil, err
@@ -99,7 +105,9 @@ func (s *sessionFileService) ListSessionArtifacts(ctx context.Context, r *sessio
 
 // artifacts reads a page of the folder of artifacts. A page of the sandbox may be too large with the URIs, each up
 // to three times as long as its path; then the page is read again with fewer files.
-func (s *sessionFileService) artifacts(ctx context.Context, place store.Place, r *sessionv1.ListSessionArtifactsRequest) (*sessionv1.ListSessionArtifactsResponse, error) {
+func (s *sessionFileService) artifacts(
+	ctx context.Context, place store.Place, r *sessionv1.ListSessionArtifactsRequest,
+) (*sessionv1.ListSessionArtifactsResponse, error) {
 	for size := r.PageSize; ; {
 		files, err := s.Sandbox.ListFiles(ctx, in(place, r.Parent), &sandboxv1.ListFilesRequest{
 			Path: artifact.Folder, Recursive: true, PageSize: size, PageToken: r.PageToken,
@@ -115,7 +123,9 @@ func (s *sessionFileService) artifacts(ctx context.Context, place store.Place, r
 	}
 }
 
-func (s *sessionFileService) GetSessionFile(ctx context.Context, r *sessionv1.GetSessionFileRequest) (*sessionv1.GetSessionFileResponse, error) {
+func (s *sessionFileService) GetSessionFile(
+	ctx context.Context, r *sessionv1.GetSessionFileRequest,
+) (*sessionv1.GetSessionFileResponse, error) {
 	place, err := s.find(ctx, r.Parent)
 	if err != nil {
 		return nil, err
@@ -127,7 +137,9 @@ func (s *sessionFileService) GetSessionFile(ctx context.Context, r *sessionv1.Ge
 	return &sessionv1.GetSessionFileResponse{File: sessionFile(f)}, nil
 }
 
-func (s *sessionFileService) ReadSessionFile(r *sessionv1.ReadSessionFileRequest, stream grpc.ServerStreamingServer[sessionv1.ReadSessionFileResponse]) error {
+func (s *sessionFileService) ReadSessionFile(
+	r *sessionv1.ReadSessionFileRequest, stream grpc.ServerStreamingServer[sessionv1.ReadSessionFileResponse],
+) error {
 	ctx, cancel := context.WithCancel(stream.Context()) // ends the sandbox's stream in every case
 	defer cancel()
 	place, err := s.find(ctx, r.Parent)
@@ -170,7 +182,9 @@ func archiveFormat(f sessionv1.SessionArchiveFormat) sandboxv1.ArchiveFormat {
 	}
 }
 
-func (s *sessionFileService) ExportSessionFiles(r *sessionv1.ExportSessionFilesRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionFilesResponse]) error {
+func (s *sessionFileService) ExportSessionFiles(
+	r *sessionv1.ExportSessionFilesRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionFilesResponse],
+) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	place, err := s.find(ctx, r.Parent)
@@ -204,7 +218,7 @@ func unchanged(err error, session, requestID string) error {
 		err = store.ErrStaleEpoch
 	}
 	if errors.Is(err, store.ErrStaleEpoch) {
-		return storeError(err, subject{session: session})
+		return refusal.Store(err, refusal.Subject{Session: session})
 	}
 	return forward(err, session, requestID)
 }
@@ -221,7 +235,7 @@ func (s *sessionFileService) ready(ctx context.Context, session, method, request
 	}
 	if call.Node == "" {
 		if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
-			return nil, place, storeError(err, subject{session: session})
+			return nil, place, refusal.Store(err, refusal.Subject{Session: session})
 		}
 	}
 	_, err = s.Sandbox.StatFile(ctx, remote.Place{Session: session, Node: call.Node, Generation: call.WorkspaceGeneration}, "")
@@ -231,7 +245,9 @@ func (s *sessionFileService) ready(ctx context.Context, session, method, request
 	return call, place, lost(err, place, session)
 }
 
-func (s *sessionFileService) MoveSessionFile(ctx context.Context, r *sessionv1.MoveSessionFileRequest) (*sessionv1.MoveSessionFileResponse, error) {
+func (s *sessionFileService) MoveSessionFile(
+	ctx context.Context, r *sessionv1.MoveSessionFileRequest,
+) (*sessionv1.MoveSessionFileResponse, error) {
 	resp := &sessionv1.MoveSessionFileResponse{}
 	err := s.change(ctx, r.Parent, "MoveSessionFile", r.RequestId, func(call *commonv1.CallRef) error {
 		f, err := s.Sandbox.MoveFile(ctx, &sandboxv1.MoveFileRequest{Call: call, Path: r.Path, NewPath: r.NewPath, Overwrite: r.Overwrite})
@@ -241,7 +257,9 @@ func (s *sessionFileService) MoveSessionFile(ctx context.Context, r *sessionv1.M
 	return resp, err
 }
 
-func (s *sessionFileService) DeleteSessionFile(ctx context.Context, r *sessionv1.DeleteSessionFileRequest) (*sessionv1.DeleteSessionFileResponse, error) {
+func (s *sessionFileService) DeleteSessionFile(
+	ctx context.Context, r *sessionv1.DeleteSessionFileRequest,
+) (*sessionv1.DeleteSessionFileResponse, error) {
 	return &sessionv1.DeleteSessionFileResponse{}, s.change(ctx, r.Parent, "DeleteSessionFile", r.RequestId, func(call *commonv1.CallRef) error {
 		return s.Sandbox.DeleteFile(ctx, &sandboxv1.DeleteFileRequest{Call: call, Path: r.Path, Recursive: r.Recursive})
 	})
@@ -252,13 +270,15 @@ func (s *sessionFileService) epoch(ctx context.Context, session string) remote.E
 	return func() (int64, error) {
 		_, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return 0, storeError(err, subject{session: session})
+			return 0, refusal.Store(err, refusal.Subject{Session: session})
 		}
 		return max(epoch, 1), nil
 	}
 }
 
-func (s *sessionFileService) WriteSessionFile(stream grpc.ClientStreamingServer[sessionv1.WriteSessionFileRequest, sessionv1.WriteSessionFileResponse]) error {
+func (s *sessionFileService) WriteSessionFile(
+	stream grpc.ClientStreamingServer[sessionv1.WriteSessionFileRequest, sessionv1.WriteSessionFileResponse],
+) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -266,7 +286,7 @@ func (s *sessionFileService) WriteSessionFile(stream grpc.ClientStreamingServer[
 	}
 	start := first.GetStart()
 	if start == nil {
-		return badInput("kind", "The first request has to be start.")
+		return refusal.Input("kind", "The first request has to be start.")
 	}
 	if start.RequestId, err = nameUpload(stream, start.RequestId); err != nil {
 		return err
@@ -278,7 +298,7 @@ func (s *sessionFileService) WriteSessionFile(stream grpc.ClientStreamingServer[
 	from := func() ([]byte, error) {
 		m, err := stream.Recv()
 		if err == nil && m.GetStart() != nil {
-			err = badInput("kind", "Start is the first request, and only the first.")
+			err = refusal.Input("kind", "Start is the first request, and only the first.")
 		}
 		return m.GetData(), err
 	}
@@ -291,7 +311,9 @@ func (s *sessionFileService) WriteSessionFile(stream grpc.ClientStreamingServer[
 	return stream.SendAndClose(&sessionv1.WriteSessionFileResponse{File: sessionFile(written.GetFile()), Created: written.GetCreated()})
 }
 
-func (s *sessionFileService) ImportSessionFiles(stream grpc.ClientStreamingServer[sessionv1.ImportSessionFilesRequest, sessionv1.ImportSessionFilesResponse]) error {
+func (s *sessionFileService) ImportSessionFiles(
+	stream grpc.ClientStreamingServer[sessionv1.ImportSessionFilesRequest, sessionv1.ImportSessionFilesResponse],
+) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -299,7 +321,7 @@ func (s *sessionFileService) ImportSessionFiles(stream grpc.ClientStreamingServe
 	}
 	start := first.GetStart()
 	if start == nil {
-		return badInput("kind", "The first request has to be start.")
+		return refusal.Input("kind", "The first request has to be start.")
 	}
 	if start.RequestId, err = nameUpload(stream, start.RequestId); err != nil {
 		return err
@@ -311,7 +333,7 @@ func (s *sessionFileService) ImportSessionFiles(stream grpc.ClientStreamingServe
 	from := func() ([]byte, error) {
 		m, err := stream.Recv()
 		if err == nil && m.GetStart() != nil {
-			err = badInput("kind", "Start is the first request, and only the first.")
+			err = refusal.Input("kind", "Start is the first request, and only the first.")
 		}
 		return m.GetData(), err
 	}

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/directory"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -28,7 +31,7 @@ func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRe
 	var c sessionCursor
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &c); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	p.AfterTime, p.AfterID = c.Time, c.ID
@@ -41,7 +44,7 @@ func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRe
 		return s.Store.ListSessions(ctx, p)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListSessionsResponse{Sessions: sessions}
 	if more {
@@ -54,7 +57,7 @@ func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRe
 func sessionPage(r *sessionv1.ListSessionsRequest) store.SessionPage {
 	p := store.SessionPage{CallerKey: r.Key, State: r.State, Archived: r.Archived, OldestFirst: r.OldestFirst, Parent: strings.TrimPrefix(r.Parent, "sessions/")}
 	if r.Agent != "" {
-		p.Agent = agentName(r.Agent)
+		p.Agent = directory.AgentName(r.Agent)
 	}
 	for _, label := range r.Labels {
 		name, value, _ := strings.Cut(label, "=")

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -25,7 +27,9 @@ type SessionToolServer struct {
 func (s *Server) SessionToolService() *SessionToolServer { return &SessionToolServer{s: s} }
 
 // ListSessionTools lists a page of the tools that the session's agent may call.
-func (x *SessionToolServer) ListSessionTools(ctx context.Context, r *sessionv1.ListSessionToolsRequest) (*sessionv1.ListSessionToolsResponse, error) {
+func (x *SessionToolServer) ListSessionTools(
+	ctx context.Context, r *sessionv1.ListSessionToolsRequest,
+) (*sessionv1.ListSessionToolsResponse, error) {
 	k := key(ctx, r.Parent)
 	scope := "ListSessionTools\x00" + k.Tenant + "\x00" + k.Session
 	after := ""
@@ -58,9 +62,9 @@ func (x *SessionToolServer) ListSessionTools(ctx context.Context, r *sessionv1.L
 func (x *SessionToolServer) tools(ctx context.Context, k store.Key, parent string) ([]*toolsv1.Tool, error) {
 	session, err := x.s.Store.GetSession(ctx, k)
 	if err != nil {
-		return nil, storeError(err, subject{session: parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}
-	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +101,12 @@ func (x *SessionToolServer) accept(ctx context.Context, r *sessionv1.CallToolReq
 	k := key(ctx, r.Parent)
 	session, err := x.s.Store.GetSession(ctx, k)
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	if err := withinLog(session, r.AfterSeq); err != nil {
 		return nil, err
 	}
-	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
@@ -118,5 +122,5 @@ func (x *SessionToolServer) accept(ctx context.Context, r *sessionv1.CallToolReq
 	}
 	submit.Command.Kind, submit.SteerActive = store.CommandCall, false
 	submit.Request = request("CallTool", r.Parent, r.RequestId, r)
-	return x.s.turns.submit(ctx, t, submit, subject{session: r.Parent, requestID: r.RequestId})
+	return x.s.turns.submit(ctx, t, submit, refusal.Subject{Session: r.Parent, RequestID: r.RequestId})
 }

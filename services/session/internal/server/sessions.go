@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -18,7 +20,6 @@ import (
 // sessions creates, shows and deletes sessions.
 type sessions struct {
 	*Config
-	find  *finder
 	turns *turns
 }
 
@@ -39,7 +40,7 @@ func greeting(k store.Key, a agent.Agent) []*sessionv1.Message {
 func (s *sessions) GetSession(ctx context.Context, r *sessionv1.GetSessionRequest) (*sessionv1.GetSessionResponse, error) {
 	session, err := s.Store.GetSession(ctx, key(ctx, r.Name))
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Name})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Name})
 	}
 	return &sessionv1.GetSessionResponse{Session: session}, nil
 }
@@ -63,11 +64,11 @@ func (s *sessions) SessionOwner(ctx context.Context, session string) (string, er
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}
-	return owner, storeError(err, subject{session: session})
+	return owner, refusal.Store(err, refusal.Subject{Session: session})
 }
 
 // SessionNotFound returns the error for a session that does not exist, or that the caller may not see.
-func (*sessions) SessionNotFound(session string) error { return sessionNotFound(session) }
+func (*sessions) SessionNotFound(session string) error { return refusal.SessionNotFound(session) }
 
 // deleteWait is how long DeleteSession waits for tools and sandbox to delete
 // their data. If they do not in time, a job repeats the request later.
@@ -80,10 +81,10 @@ func (s *sessions) DeleteSession(ctx context.Context, r *sessionv1.DeleteSession
 	k := key(ctx, r.Name)
 	answer, err := s.Store.DeleteSession(ctx, k, keepForADay(request("DeleteSession", r.Name, r.RequestId, r)))
 	if errors.Is(err, store.ErrTurnActive) {
-		return nil, sessionActive(r.Name)
+		return nil, refusal.SessionActive(r.Name)
 	}
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Name, requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Name, RequestID: r.RequestId})
 	}
 	if !answer.Replayed {
 		s.Hub.Publish(k, nil)

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/directory"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -18,12 +21,12 @@ import (
 // GetSkill reads a skill.
 func (x *SkillServer) GetSkill(ctx context.Context, r *sessionv1.GetSkillRequest) (*sessionv1.GetSkillResponse, error) {
 	owner, name := skillOwner(ctx, r.User), strings.TrimPrefix(r.Name, "skills/")
-	row, err := x.s.Store.GetAgent(ctx, principal.Tenant(ctx), skillRow(owner, name), 0)
-	if g, ok := x.s.Skills.Global(name); ok && owner == "" && errors.Is(err, store.ErrNotFound) {
+	row, err := x.s.Store.GetAgent(ctx, principal.Tenant(ctx), directory.SkillRow(owner, name), 0)
+	if g, ok := x.s.Directory.Skills.Global(name); ok && owner == "" && errors.Is(err, store.ErrNotFound) {
 		return &sessionv1.GetSkillResponse{Skill: globalSkill(g)}, nil
 	}
 	if err != nil {
-		return nil, skillError(err, r.Name, "")
+		return nil, refusal.Skill(err, r.Name, "")
 	}
 	out, err := skillProto(row)
 	return &sessionv1.GetSkillResponse{Skill: out}, err
@@ -36,10 +39,10 @@ func (x *SkillServer) ListSkills(ctx context.Context, r *sessionv1.ListSkillsReq
 	after := ""
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
-	collection := strings.TrimSuffix(skillRow(owner, ""), "/")
+	collection := strings.TrimSuffix(directory.SkillRow(owner, ""), "/")
 	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Skill, n int) ([]*sessionv1.Skill, error) {
 		if last != nil {
 			after = last.Name
@@ -55,7 +58,7 @@ func (x *SkillServer) ListSkills(ctx context.Context, r *sessionv1.ListSkillsReq
 		return x.merge(rows, owner, after, n)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListSkillsResponse{Skills: all}
 	if more {
@@ -78,7 +81,7 @@ func (x *SkillServer) merge(rows []store.AgentRow, owner, after string, n int) (
 		all = append(all, s)
 	}
 	if owner == "" {
-		for _, g := range x.s.Skills.Globals() {
+		for _, g := range x.s.Directory.Skills.Globals() {
 			if s := globalSkill(g); s.Name > after && !taken[s.Name] {
 				all = append(all, s)
 			}
@@ -89,17 +92,19 @@ func (x *SkillServer) merge(rows []store.AgentRow, owner, after string, n int) (
 }
 
 // ListSkillVersions lists a page of versions.
-func (x *SkillServer) ListSkillVersions(ctx context.Context, r *sessionv1.ListSkillVersionsRequest) (*sessionv1.ListSkillVersionsResponse, error) {
+func (x *SkillServer) ListSkillVersions(
+	ctx context.Context, r *sessionv1.ListSkillVersionsRequest,
+) (*sessionv1.ListSkillVersionsResponse, error) {
 	tenant, owner := principal.Tenant(ctx), skillOwner(ctx, r.User)
 	if _, err := x.GetSkill(ctx, &sessionv1.GetSkillRequest{Name: r.Parent, User: r.User}); err != nil {
 		return nil, err
 	}
-	row := skillRow(owner, strings.TrimPrefix(r.Parent, "skills/"))
+	row := directory.SkillRow(owner, strings.TrimPrefix(r.Parent, "skills/"))
 	scope := "ListSkillVersions\x00" + tenant + "\x00" + row
 	var before int32
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &before); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.SkillVersion, n int) (some []*sessionv1.SkillVersion, _ error) {
@@ -117,7 +122,7 @@ func (x *SkillServer) ListSkillVersions(ctx context.Context, r *sessionv1.ListSk
 		return some, err
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListSkillVersionsResponse{Versions: all}
 	if more {
@@ -127,7 +132,7 @@ func (x *SkillServer) ListSkillVersions(ctx context.Context, r *sessionv1.ListSk
 }
 
 func skillVersionProto(row store.AgentRow) (*sessionv1.SkillVersion, error) {
-	spec, _, name, err := skillOf(row)
+	spec, _, name, err := directory.SkillOf(row)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/directory"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -70,39 +73,39 @@ func (x *SkillServer) UpdateSkill(ctx context.Context, r *sessionv1.UpdateSkillR
 		return nil, err
 	}
 	if "skills/"+f.Name != r.Name {
-		return nil, invalidSkill(&skill.Error{Faults: []skill.Fault{{File: "SKILL.md", Text: fmt.Sprintf("name is %q, and a version of %s keeps its name", f.Name, r.Name)}}})
+		return nil, refusal.SkillFaults(&skill.Error{Faults: []skill.Fault{{File: "SKILL.md", Text: fmt.Sprintf("name is %q, and a version of %s keeps its name", f.Name, r.Name)}}})
 	}
 	newest, err := x.newest(ctx, owner, r.Name)
 	if err != nil {
 		return nil, err
 	}
 	out, err := x.write(ctx, owner, newest.Store, f, store.AgentWrite{
-		Expected: r.ExpectedVersion, Request: keepForADay(request("UpdateSkill", skillRow(owner, f.Name), r.RequestId, r)),
+		Expected: r.ExpectedVersion, Request: keepForADay(request("UpdateSkill", directory.SkillRow(owner, f.Name), r.RequestId, r)),
 	})
 	return &sessionv1.UpdateSkillResponse{Skill: out}, err
 }
 
 // newest returns the newest version of a skill that may be changed.
-func (x *SkillServer) newest(ctx context.Context, owner, name string) (skillSpec, error) {
-	row, err := x.s.Store.GetAgent(ctx, principal.Tenant(ctx), skillRow(owner, strings.TrimPrefix(name, "skills/")), 0)
+func (x *SkillServer) newest(ctx context.Context, owner, name string) (directory.SkillSpec, error) {
+	row, err := x.s.Store.GetAgent(ctx, principal.Tenant(ctx), directory.SkillRow(owner, strings.TrimPrefix(name, "skills/")), 0)
 	if errors.Is(err, store.ErrNotFound) {
-		return skillSpec{}, x.missing(owner, name)
+		return directory.SkillSpec{}, x.missing(owner, name)
 	}
 	if err != nil {
-		return skillSpec{}, skillError(err, name, "")
+		return directory.SkillSpec{}, refusal.Skill(err, name, "")
 	}
-	spec, _, _, err := skillOf(row)
+	spec, _, _, err := directory.SkillOf(row)
 	return spec, err
 }
 
 // missing returns the error for a skill that the tenant or user does not have.
 func (x *SkillServer) missing(owner, name string) error {
-	if _, ok := x.s.Skills.Global(strings.TrimPrefix(name, "skills/")); ok && owner == "" {
-		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SKILL_READ_ONLY,
+	if _, ok := x.s.Directory.Skills.Global(strings.TrimPrefix(name, "skills/")); ok && owner == "" {
+		return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SKILL_READ_ONLY,
 			fmt.Sprintf("%s is a skill of the operator's, which the API does not change. Create one of the same name for the tenant, which comes before it.", name),
 			apierr.Precondition("SKILL", name, "read-only"))
 	}
-	return skillNotFound(name)
+	return refusal.SkillNotFound(name)
 }
 
 // RollbackSkill makes a new version with the files of an earlier one.
@@ -111,13 +114,13 @@ func (x *SkillServer) RollbackSkill(ctx context.Context, r *sessionv1.RollbackSk
 	if err := mayChange(ctx, owner); err != nil {
 		return nil, err
 	}
-	row := skillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
+	row := directory.SkillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
 	old, err := x.s.Store.GetAgent(ctx, tenant, row, r.Version)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, x.missing(owner, r.Name)
 	}
 	if err != nil {
-		return nil, skillError(err, r.Name, r.RequestId)
+		return nil, refusal.Skill(err, r.Name, r.RequestId)
 	}
 	out, err := x.put(ctx, owner, store.AgentWrite{
 		AgentRevision: old.AgentRevision, Expected: r.ExpectedVersion, RestoredFrom: r.Version, Request: keepForADay(request("RollbackSkill", row, r.RequestId, r)),
@@ -130,20 +133,20 @@ func (x *SkillServer) read(ctx context.Context, owner, name string) (*skill.Fold
 	if err := mayChange(ctx, owner); err != nil {
 		return nil, err
 	}
-	if err := x.s.Skills.Ready(); err != nil {
-		return nil, skillError(err, "", "")
+	if err := x.s.Directory.Skills.Ready(); err != nil {
+		return nil, refusal.Skill(err, "", "")
 	}
 	row, err := x.files.file(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	limits := x.s.Skills.Limits()
+	limits := x.s.Directory.Skills.Limits()
 	switch {
 	case row.File.GetState() != sessionv1.FileState_FILE_STATE_READY:
-		return nil, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
+		return nil, refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
 			"The upload of "+name+" has not ended. Send the rest of it first.", apierr.Precondition("FILE_STATE", name, "the upload has not ended"))
 	case row.File.GetSize() > limits.ArchiveBytes():
-		return nil, invalidSkill(&skill.Error{Faults: []skill.Fault{{Text: fmt.Sprintf("the archive has %d bytes, and the archive of a skill may have %d", row.File.GetSize(), limits.ArchiveBytes())}}})
+		return nil, refusal.SkillFaults(&skill.Error{Faults: []skill.Fault{{Text: fmt.Sprintf("the archive has %d bytes, and the archive of a skill may have %d", row.File.GetSize(), limits.ArchiveBytes())}}})
 	}
 	var archive bytes.Buffer
 	err = x.files.Files.Read(ctx, principal.Tenant(ctx), row.ID, 0, row.File.GetSize(), func(b []byte) error {
@@ -156,31 +159,31 @@ func (x *SkillServer) read(ctx context.Context, owner, name string) (*skill.Fold
 	}
 	f, err := skill.Read(archive.Bytes(), limits)
 	if err != nil {
-		return nil, skillError(err, "", "")
+		return nil, refusal.Skill(err, "", "")
 	}
 	return f, nil
 }
 
 // write keeps the files of a version at a place, and writes the version.
 func (x *SkillServer) write(ctx context.Context, owner, place string, f *skill.Folder, w store.AgentWrite) (*sessionv1.Skill, error) {
-	digest, err := x.s.Skills.Keep(ctx, principal.Tenant(ctx), place, f)
+	digest, err := x.s.Directory.Skills.Keep(ctx, principal.Tenant(ctx), place, f)
 	if err != nil {
 		x.s.Log.WarnContext(ctx, "cannot keep the files of a skill", "error", err)
-		return nil, fail(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_FILES_UNAVAILABLE, "The store of files cannot be reached. Try again, with the same request id.")
+		return nil, refusal.Of(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_FILES_UNAVAILABLE, "The store of files cannot be reached. Try again, with the same request id.")
 	}
-	body, err := json.Marshal(skillSpec{
+	body, err := json.Marshal(directory.SkillSpec{
 		Description: f.Description, License: f.License, AllowedTools: f.AllowedTools, Files: int32(f.Count()), Size: f.Size(), Digest: digest, Store: place,
 	})
 	if err != nil {
 		return nil, err
 	}
-	w.AgentRevision = store.AgentRevision{Name: skillRow(owner, f.Name), Revision: digest + "." + place, Spec: body}
+	w.AgentRevision = store.AgentRevision{Name: directory.SkillRow(owner, f.Name), Revision: digest + "." + place, Spec: body}
 	return x.put(ctx, owner, w)
 }
 
 // put writes a version and reads the skill.
 func (x *SkillServer) put(ctx context.Context, owner string, w store.AgentWrite) (*sessionv1.Skill, error) {
-	c := x.s.Skills
+	c := x.s.Directory.Skills
 	w.Tenant, w.User, w.Most, w.MostVersions = principal.Tenant(ctx), user(ctx), c.Tenant, c.Versions
 	if owner != "" {
 		w.Most = c.User
@@ -188,26 +191,26 @@ func (x *SkillServer) put(ctx context.Context, owner string, w store.AgentWrite)
 	_, name, _ := strings.Cut(w.Name, "skills/")
 	answer, err := x.s.Store.WriteAgent(ctx, w)
 	if errors.Is(err, store.ErrConflict) {
-		return nil, versionConflict(ctx, x.s.Store, w.Name, w.Expected, func(err error, _, requestID string) error {
-			return skillError(err, "skills/"+name, requestID)
+		return nil, refusal.VersionConflict(ctx, x.s.Store, w.Name, w.Expected, func(err error, _, requestID string) error {
+			return refusal.Skill(err, "skills/"+name, requestID)
 		})
 	}
 	if err != nil {
-		return nil, skillError(err, "skills/"+name, w.Request.ID)
+		return nil, refusal.Skill(err, "skills/"+name, w.Request.ID)
 	}
-	made, version, err := splitVersion(answer.Value)
+	made, version, err := directory.SplitVersion(answer.Value)
 	if err != nil {
 		return nil, err
 	}
 	row, err := x.s.Store.GetAgent(ctx, w.Tenant, made, version)
 	if err != nil {
-		return nil, skillError(err, "skills/"+name, w.Request.ID)
+		return nil, refusal.Skill(err, "skills/"+name, w.Request.ID)
 	}
 	return skillProto(row)
 }
 
 func skillProto(row store.AgentRow) (*sessionv1.Skill, error) {
-	spec, owner, name, err := skillOf(row)
+	spec, owner, name, err := directory.SkillOf(row)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +240,7 @@ func (x *SkillServer) ArchiveSkill(ctx context.Context, r *sessionv1.ArchiveSkil
 	if err := mayChange(ctx, owner); err != nil {
 		return nil, err
 	}
-	row := skillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
+	row := directory.SkillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
 	_, err := x.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
 		Tenant: tenant, Name: row, Undo: r.Undo, Request: keepForADay(request("ArchiveSkill", row, r.RequestId, r)),
 	})
@@ -245,11 +248,11 @@ func (x *SkillServer) ArchiveSkill(ctx context.Context, r *sessionv1.ArchiveSkil
 		return nil, x.missing(owner, r.Name)
 	}
 	if err != nil {
-		return nil, skillError(err, r.Name, r.RequestId)
+		return nil, refusal.Skill(err, r.Name, r.RequestId)
 	}
 	found, err := x.s.Store.GetAgent(ctx, tenant, row, 0)
 	if err != nil {
-		return nil, skillError(err, r.Name, r.RequestId)
+		return nil, refusal.Skill(err, r.Name, r.RequestId)
 	}
 	out, err := skillProto(found)
 	return &sessionv1.ArchiveSkillResponse{Skill: out}, err
@@ -261,7 +264,7 @@ func (x *SkillServer) DeleteSkill(ctx context.Context, r *sessionv1.DeleteSkillR
 	if err := mayChange(ctx, owner); err != nil {
 		return nil, err
 	}
-	row := skillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
+	row := directory.SkillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
 	d := store.DeleteAgent{Tenant: tenant, Name: row, Request: keepForADay(request("DeleteSkill", row, r.RequestId, r))}
 	spec, err := x.newest(ctx, owner, r.Name)
 	switch {
@@ -271,7 +274,7 @@ func (x *SkillServer) DeleteSkill(ctx context.Context, r *sessionv1.DeleteSkillR
 		return nil, err
 	}
 	if _, err := x.s.Store.DeleteAgent(ctx, d); err != nil {
-		return nil, skillError(err, r.Name, r.RequestId)
+		return nil, refusal.Skill(err, r.Name, r.RequestId)
 	}
 	return &sessionv1.DeleteSkillResponse{}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -55,7 +57,7 @@ func (p pieces) Write(b []byte) (int, error) {
 // badImport refuses a file.
 func badImport(format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
-	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_IMPORT,
+	return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_IMPORT,
 		"The file cannot be imported: "+what+". Nothing was imported; export the session again, or use an unchanged export file.",
 		apierr.Field("data", what))
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -61,20 +63,20 @@ func (x *IdentityServer) CreateTenant(ctx context.Context, r *sessionv1.CreateTe
 	case errors.Is(err, store.ErrExists):
 		return nil, identityExists("Tenant", "tenants/"+r.TenantId, "tenant_id")
 	case err != nil:
-		return nil, storeError(err, subject{requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	out := &sessionv1.CreateTenantResponse{}
 	if !answer.Replayed {
 		out.Secret = secret.String()
 	}
 	if out.Tenant, err = x.s.Store.GetTenant(ctx, n.ID); err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	if out.Admin, err = x.s.Store.GetUser(ctx, store.Owner{Tenant: n.ID, User: n.Admin}); err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	if out.Key, err = x.s.Store.GetKey(ctx, n.ID, answer.Value); err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	return out, nil
 }
@@ -84,12 +86,12 @@ func mustManageTenants(p principal.Principal) error {
 	if p.Tenant == store.SystemTenant {
 		return nil
 	}
-	return fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_NOT_SYSTEM_TENANT,
+	return refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_NOT_SYSTEM_TENANT,
 		fmt.Sprintf("Only an admin of the tenant %s manages tenants. Ask the operator of this server.", store.SystemTenant))
 }
 
 func identityExists(kind, name, field string) error {
-	return fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS,
+	return refusal.Of(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS,
 		fmt.Sprintf("There is already a %s %s. Choose another %s.", strings.ToLower(kind), name, field),
 		apierr.Resource("fairlead.dev/"+kind, name, "exists already"))
 }
@@ -106,13 +108,13 @@ func (x *IdentityServer) GetTenant(ctx context.Context, r *sessionv1.GetTenantRe
 		return nil, tenantNotFound(r.Name)
 	}
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	return &sessionv1.GetTenantResponse{Tenant: t}, nil
 }
 
 func tenantNotFound(name string) error {
-	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_TENANT_NOT_FOUND,
+	return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_TENANT_NOT_FOUND,
 		fmt.Sprintf("There is no tenant %s. An admin of the tenant %s can list the tenants (GET /v1/tenants).", name, store.SystemTenant),
 		apierr.Resource("fairlead.dev/Tenant", name, "not found"))
 }
@@ -146,7 +148,7 @@ func listByName[T named](scope string, r paging, list func(after string, n int) 
 	after := ""
 	if r.GetPageToken() != "" {
 		if err := page.Decode(r.GetPageToken(), scope, &after); err != nil {
-			return nil, "", storeError(err, subject{})
+			return nil, "", refusal.Store(err, refusal.Subject{})
 		}
 	}
 	begun := false
@@ -158,7 +160,7 @@ func listByName[T named](scope string, r paging, list func(after string, n int) 
 		return list(after, n)
 	})
 	if err != nil {
-		return nil, "", storeError(err, subject{})
+		return nil, "", refusal.Store(err, refusal.Subject{})
 	}
 	if more {
 		next = page.Encode(scope, lastSegment(all[len(all)-1].GetName()))

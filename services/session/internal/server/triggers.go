@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -43,10 +45,10 @@ func (x *TriggerServer) CreateTrigger(ctx context.Context, r *sessionv1.CreateTr
 	answer, err := x.s.Store.CreateTrigger(ctx, n)
 	switch {
 	case errors.Is(err, store.ErrTooMany):
-		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
 			fmt.Sprintf("There are already %d triggers of users/%s, the most allowed. Delete one first.", store.MaxTriggers, n.User), apierr.Quota("users/"+n.User, "triggers"))
 	case err != nil:
-		return nil, storeError(err, subject{session: r.Trigger.GetSession(), requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Trigger.GetSession(), RequestID: r.RequestId})
 	}
 	row, err := x.seen(ctx, "triggers/"+answer.Value)
 	if err != nil {
@@ -60,7 +62,7 @@ func (x *TriggerServer) CreateTrigger(ctx context.Context, r *sessionv1.CreateTr
 func (x *TriggerServer) sendable(ctx context.Context, t *sessionv1.Trigger) error {
 	k := key(ctx, t.GetSession())
 	if t.GetSession() == "" {
-		a, err := x.s.turns.find.forSession(ctx, k.Tenant, t.GetAgent(), "trigger.agent")
+		a, err := x.s.Directory.AgentForSession(ctx, k.Tenant, t.GetAgent(), "trigger.agent")
 		if err != nil {
 			return err
 		}
@@ -69,12 +71,12 @@ func (x *TriggerServer) sendable(ctx context.Context, t *sessionv1.Trigger) erro
 	}
 	session, err := x.s.Store.GetSession(ctx, k)
 	if err != nil {
-		return storeError(err, subject{session: t.GetSession()})
+		return refusal.Store(err, refusal.Subject{Session: t.GetSession()})
 	}
 	if session.ParentCall != nil {
-		return subagentSession(session.Name)
+		return refusal.SubagentSession(session.Name)
 	}
-	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return err
 	}
@@ -107,11 +109,11 @@ func (x *TriggerServer) seen(ctx context.Context, name string) (*store.TriggerRo
 // triggerError is storeError for a request about one trigger.
 func triggerError(err error, name, requestID string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_NOT_FOUND,
+		return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_NOT_FOUND,
 			fmt.Sprintf("There is no trigger %s. List the triggers (GET /v1/triggers) to see which there are.", name),
 			apierr.Resource("fairlead.dev/Trigger", name, "not found"))
 	}
-	return storeError(err, subject{requestID: requestID})
+	return refusal.Store(err, refusal.Subject{RequestID: requestID})
 }
 
 // GetTrigger reads a trigger.
@@ -154,7 +156,9 @@ func (x *TriggerServer) PauseTrigger(ctx context.Context, r *sessionv1.PauseTrig
 }
 
 // RotateTriggerSecret makes a new secret. A repeated request returns the same one, unless another rotation followed.
-func (x *TriggerServer) RotateTriggerSecret(ctx context.Context, r *sessionv1.RotateTriggerSecretRequest) (*sessionv1.RotateTriggerSecretResponse, error) {
+func (x *TriggerServer) RotateTriggerSecret(
+	ctx context.Context, r *sessionv1.RotateTriggerSecretRequest,
+) (*sessionv1.RotateTriggerSecretResponse, error) {
 	row, err := x.seen(ctx, r.Name)
 	if err != nil {
 		return nil, err
@@ -184,7 +188,7 @@ func (x *TriggerServer) DeleteTrigger(ctx context.Context, r *sessionv1.DeleteTr
 		return nil, triggerError(store.ErrNotFound, r.Name, "")
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	if _, err := x.s.Store.DeleteTrigger(ctx, p.Tenant, id, keepForADay(request("DeleteTrigger", r.Name, r.RequestId, r))); err != nil {
 		return nil, triggerError(err, r.Name, r.RequestId)

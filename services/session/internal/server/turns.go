@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
@@ -24,6 +26,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -31,7 +34,6 @@ import (
 // turns accepts turns and shows them.
 type turns struct {
 	*Config
-	find      *finder
 	events    *events
 	toolSizes toolSizes
 }
@@ -84,7 +86,9 @@ func (s *turns) accept(ctx context.Context, method string, r *sessionv1.CreateTu
 type origin struct{ schedule, trigger string }
 
 // acceptFrom is accept for a turn with an origin.
-func (s *turns) acceptFrom(ctx context.Context, method string, from origin, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
+func (s *turns) acceptFrom(
+	ctx context.Context, method string, from origin, r *sessionv1.CreateTurnRequest, after int64,
+) (*sessionv1.Turn, error) {
 	var err error
 	if r.Content, err = s.content(ctx, r.Content); err != nil {
 		return nil, err
@@ -92,12 +96,12 @@ func (s *turns) acceptFrom(ctx context.Context, method string, from origin, r *s
 	k := key(ctx, r.Parent)
 	session, err := s.Store.GetSession(ctx, k)
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	if err := withinLog(session, after); err != nil {
 		return nil, err // the stream would never show the turn or its end
 	}
-	spec, err := s.find.ofSession(ctx, k.Tenant, session)
+	spec, err := s.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
@@ -105,27 +109,29 @@ func (s *turns) acceptFrom(ctx context.Context, method string, from origin, r *s
 	if err != nil {
 		return nil, err
 	}
-	return s.submit(ctx, t, submit, subject{session: r.Parent, requestID: r.RequestId})
+	return s.submit(ctx, t, submit, refusal.Subject{Session: r.Parent, RequestID: r.RequestId})
 }
 
 // submit puts a turn's command into the inbox. It returns the turn, or the earlier one of a repeated request.
-func (s *turns) submit(ctx context.Context, t *sessionv1.Turn, n store.Submit, about subject) (*sessionv1.Turn, error) {
+func (s *turns) submit(ctx context.Context, t *sessionv1.Turn, n store.Submit, about refusal.Subject) (*sessionv1.Turn, error) {
 	answer, err := s.Submit(ctx, n)
 	if errors.Is(err, store.ErrTurnActive) {
-		return nil, turnActive(about.session)
+		return nil, refusal.TurnActive(about.Session)
 	}
 	if err != nil {
-		return nil, storeError(err, about)
+		return nil, refusal.Store(err, about)
 	}
 	if !answer.Replayed {
 		return t, nil
 	}
 	t, err = s.Store.GetTurn(ctx, n.Key, answer.Value)
-	return t, storeError(err, about)
+	return t, refusal.Store(err, about)
 }
 
 // prepare checks the message and returns its turn with the command that makes it.
-func (s *turns) prepare(ctx context.Context, method string, from origin, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) (*sessionv1.Turn, store.Submit, error) {
+func (s *turns) prepare(
+	ctx context.Context, method string, from origin, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest,
+) (*sessionv1.Turn, store.Submit, error) {
 	k := key(ctx, r.Parent)
 	if err := checkClientTools(spec, r); err != nil {
 		return nil, store.Submit{}, err
@@ -169,7 +175,7 @@ func newTurn(ctx context.Context, session *sessionv1.Session, limits *sessionv1.
 func (s *turns) submission(ctx context.Context, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	state, err := state.Accept(r, user(ctx), writesAgents(ctx), carrier)
+	state, err := state.Accept(r, user(ctx), directory.MayMake(ctx), carrier)
 	if err != nil {
 		return store.Submit{}, err
 	}
@@ -216,7 +222,7 @@ func limit(field string, asked, agents, dflt, ceiling int64) (int64, error) {
 		if field == "limits.max_wall_time" {
 			shown, most = time.Duration(asked).String(), time.Duration(ceiling).String()
 		}
-		return 0, fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
+		return 0, refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
 			fmt.Sprintf("%s is %s; the operator allows at most %s.", field, shown, most), apierr.Field(field, "above the operator's ceiling of "+most))
 	}
 	for _, v := range []int64{asked, agents} {
@@ -233,7 +239,7 @@ func (s *turns) GetTurn(ctx context.Context, r *sessionv1.GetTurnRequest) (*sess
 	k := key(ctx, session)
 	t, err := s.Store.GetTurn(ctx, k, turnID)
 	if err != nil {
-		return nil, storeError(err, subject{session: session, turn: r.Name})
+		return nil, refusal.Store(err, refusal.Subject{Session: session, Turn: r.Name})
 	}
 	return &sessionv1.GetTurnResponse{Turn: t}, nil
 }
@@ -259,7 +265,7 @@ func (s *turns) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*
 		return some, err
 	})
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	resp := &sessionv1.ListTurnsResponse{Turns: turns}
 	if more {
@@ -275,7 +281,7 @@ func (s *turns) turnOfRequest(ctx context.Context, k store.Key, r *sessionv1.Lis
 		return &sessionv1.ListTurnsResponse{}, nil
 	}
 	if err != nil {
-		return nil, storeError(err, subject{session: r.Parent})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	found := []*sessionv1.Turn{turn}
 	shorten(found)
@@ -300,11 +306,11 @@ const shortText = 64 << 10
 func (s *events) list(ctx context.Context, k store.Key, session, token, scope string, cursor any) error {
 	if token != "" {
 		if err := page.Decode(token, scope, cursor); err != nil {
-			return storeError(err, subject{})
+			return refusal.Store(err, refusal.Subject{})
 		}
 	}
 	if _, err := s.Store.GetSession(ctx, k); err != nil {
-		return storeError(err, subject{session: session})
+		return refusal.Store(err, refusal.Subject{Session: session})
 	}
 	return nil
 }

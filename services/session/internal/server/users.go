@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -23,9 +25,11 @@ func (s *Server) UserService() *UserServer { return &UserServer{s: s} }
 // DeleteUserStorage deletes the caller's stored files. The deletion is durable once
 // the store has it: nodes that can be reached delete the files now, the others as soon
 // as they can.
-func (x *UserServer) DeleteUserStorage(ctx context.Context, r *sessionv1.DeleteUserStorageRequest) (*sessionv1.DeleteUserStorageResponse, error) {
+func (x *UserServer) DeleteUserStorage(
+	ctx context.Context, r *sessionv1.DeleteUserStorageRequest,
+) (*sessionv1.DeleteUserStorageResponse, error) {
 	if own := "users/" + user(ctx) + "/storage"; r.Name != own && r.Name != "users/me/storage" {
-		return nil, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
+		return nil, refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
 			"You may delete only your own storage, which is "+own+".", apierr.Resource("fairlead.dev/UserStorage", r.Name, "another user's"))
 	}
 	var nodes []string
@@ -36,7 +40,7 @@ func (x *UserServer) DeleteUserStorage(ctx context.Context, r *sessionv1.DeleteU
 	jobs := deletion.StorageJobs(tenant, user(ctx), nodes)
 	answer, err := x.s.Store.RequestJobs(ctx, tenant, jobs, keepForADay(request("DeleteUserStorage", r.Name, r.RequestId, r)))
 	if err != nil {
-		return nil, storeError(err, subject{requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	if answer.Replayed {
 		return &sessionv1.DeleteUserStorageResponse{}, nil

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -29,7 +31,7 @@ func variableOf(ctx context.Context, resource string) (store.Owner, string, erro
 func ownVariables(ctx context.Context, parent string) (store.Owner, error) {
 	o := store.Owner{Tenant: key(ctx, "").Tenant, User: user(ctx)}
 	if own := "users/" + o.User; parent != own && parent != "users/me" {
-		return o, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
+		return o, refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
 			"You may see and set only your own variables, which are "+own+"/variables.", apierr.Resource("fairlead.dev/UserVariable", parent, "another user's"))
 	}
 	return o, nil
@@ -42,16 +44,16 @@ func (x *UserServer) SetUserVariable(ctx context.Context, r *sessionv1.SetUserVa
 		return nil, err
 	}
 	if err := variable.Check(name, r.Value); err != nil {
-		return nil, apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, err.Error()+".", apierr.Field("name", err.Error()))
+		return nil, apierr.New(codes.InvalidArgument, refusal.Domain, apierr.ReasonInvalidRequest, err.Error()+".", apierr.Field("name", err.Error()))
 	}
 	v, err := x.s.Store.SetVariable(ctx, o, store.Variable{Name: name, Value: r.Value}, keepForADay(request("SetUserVariable", r.Name, r.RequestId, r)))
 	switch {
 	case errors.Is(err, store.ErrTooMany):
-		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
 			fmt.Sprintf("A user may have %d variables, and %d bytes of names and values together. Delete one first.", store.MaxVariables, store.MaxVariableBytes),
 			apierr.Quota("users/"+o.User, "variables"))
 	case err != nil:
-		return nil, storeError(err, subject{requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	return &sessionv1.SetUserVariableResponse{Variable: variableToProto(o, v)}, nil
 }
@@ -66,7 +68,9 @@ func variableToProto(o store.Owner, v store.Variable) *sessionv1.UserVariable {
 }
 
 // ListUserVariables lists a page of the caller's variables.
-func (x *UserServer) ListUserVariables(ctx context.Context, r *sessionv1.ListUserVariablesRequest) (*sessionv1.ListUserVariablesResponse, error) {
+func (x *UserServer) ListUserVariables(
+	ctx context.Context, r *sessionv1.ListUserVariablesRequest,
+) (*sessionv1.ListUserVariablesResponse, error) {
 	o, err := ownVariables(ctx, r.Parent)
 	if err != nil {
 		return nil, err
@@ -75,12 +79,12 @@ func (x *UserServer) ListUserVariables(ctx context.Context, r *sessionv1.ListUse
 	after := ""
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	all, err := x.s.Store.Variables(ctx, o)
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	all = slices.DeleteFunc(all, func(v store.Variable) bool { return v.Name <= after })
 	resp := &sessionv1.ListUserVariablesResponse{}
@@ -95,18 +99,20 @@ func (x *UserServer) ListUserVariables(ctx context.Context, r *sessionv1.ListUse
 }
 
 // DeleteUserVariable deletes a variable of the caller's.
-func (x *UserServer) DeleteUserVariable(ctx context.Context, r *sessionv1.DeleteUserVariableRequest) (*sessionv1.DeleteUserVariableResponse, error) {
+func (x *UserServer) DeleteUserVariable(
+	ctx context.Context, r *sessionv1.DeleteUserVariableRequest,
+) (*sessionv1.DeleteUserVariableResponse, error) {
 	o, name, err := variableOf(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}
 	err = x.s.Store.DeleteVariable(ctx, o, name, keepForADay(request("DeleteUserVariable", r.Name, r.RequestId, r)))
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_VARIABLE_NOT_FOUND,
+		return nil, refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_VARIABLE_NOT_FOUND,
 			"There is no variable "+r.Name+". List your variables to see which there are.", apierr.Resource("fairlead.dev/UserVariable", r.Name, "not found"))
 	}
 	if err != nil {
-		return nil, storeError(err, subject{requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	return &sessionv1.DeleteUserVariableResponse{}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -33,7 +35,7 @@ func (s *Server) WebhookService() *WebhookServer { return &WebhookServer{s: s} }
 // because its caller has not seen the first answer.
 func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWebhookRequest) (*sessionv1.CreateWebhookResponse, error) {
 	if err := x.s.Webhooks.CheckURL(r.GetWebhook().GetUrl()); err != nil {
-		return nil, fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_WEBHOOK_URL,
+		return nil, refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_WEBHOOK_URL,
 			fmt.Sprintf("The webhook's address cannot be used: %v. It must be an https:// URL at a public address, unless the operator allows others.", err),
 			apierr.Field("webhook.url", err.Error()))
 	}
@@ -48,14 +50,14 @@ func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWe
 	switch {
 	case errors.Is(err, store.ErrExists):
 		name := "webhooks/" + n.ID
-		return nil, fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS,
+		return nil, refusal.Of(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS,
 			fmt.Sprintf("There is already a webhook %s. Choose another webhook_id, or leave it out to get a new one.", name),
 			apierr.Resource("fairlead.dev/Webhook", name, "exists already"))
 	case errors.Is(err, store.ErrTooMany):
-		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
 			fmt.Sprintf("There are already %d webhooks, the most allowed. Delete one first.", store.MaxWebhooks), apierr.Quota("tenant", "webhooks"))
 	case err != nil:
-		return nil, storeError(err, subject{session: r.GetWebhook().GetSession(), requestID: r.RequestId})
+		return nil, refusal.Store(err, refusal.Subject{Session: r.GetWebhook().GetSession(), RequestID: r.RequestId})
 	}
 	row, err := x.s.Store.GetWebhook(ctx, n.Tenant, answer.Value)
 	if err != nil {
@@ -75,7 +77,9 @@ func showSecret(secret []byte) string { return "whsec_" + base64.StdEncoding.Enc
 
 // RotateWebhookSecret makes a new secret. A repeated request returns the same one, unless another rotation
 // followed.
-func (x *WebhookServer) RotateWebhookSecret(ctx context.Context, r *sessionv1.RotateWebhookSecretRequest) (*sessionv1.RotateWebhookSecretResponse, error) {
+func (x *WebhookServer) RotateWebhookSecret(
+	ctx context.Context, r *sessionv1.RotateWebhookSecretRequest,
+) (*sessionv1.RotateWebhookSecretResponse, error) {
 	tenant, id := webhookOf(ctx, r.Name)
 	rotation := store.RotateWebhook{
 		Tenant: tenant, ID: id, Secret: newSecret(), Overlap: x.s.Webhooks.SecretOverlap,
@@ -97,11 +101,11 @@ func (x *WebhookServer) RotateWebhookSecret(ctx context.Context, r *sessionv1.Ro
 // webhookError is storeError for a request about one webhook.
 func webhookError(err error, name, requestID string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_WEBHOOK_NOT_FOUND,
+		return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_WEBHOOK_NOT_FOUND,
 			fmt.Sprintf("There is no webhook %s. List the webhooks (GET /v1/webhooks) to see which there are.", name),
 			apierr.Resource("fairlead.dev/Webhook", name, "not found"))
 	}
-	return storeError(err, subject{requestID: requestID})
+	return refusal.Store(err, refusal.Subject{RequestID: requestID})
 }
 
 // webhookOf returns the caller's tenant and the id in a resource name.
@@ -126,7 +130,7 @@ func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebho
 	after := ""
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
@@ -137,7 +141,7 @@ func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebho
 		return x.s.Store.ListWebhooks(ctx, tenant, after, n)
 	})
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	resp := &sessionv1.ListWebhooksResponse{Webhooks: all}
 	if more {
@@ -164,7 +168,7 @@ func (x *WebhookServer) ListDeliveries(ctx context.Context, r *sessionv1.ListDel
 	after := ""
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, storeError(err, subject{})
+			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -57,7 +59,7 @@ func (x *WorkServer) PollWork(ctx context.Context, r *sessionv1.PollWorkRequest)
 	case errors.Is(err, store.ErrNotFound):
 		return &sessionv1.PollWorkResponse{}, nil
 	case err != nil:
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	return &sessionv1.PollWorkResponse{Work: workProto(w)}, nil
 }
@@ -89,7 +91,7 @@ func (x *WorkServer) ChangeWork(ctx context.Context, r *sessionv1.ChangeWorkRequ
 	case errors.Is(err, store.ErrNotFound):
 		return &sessionv1.ChangeWorkResponse{}, nil
 	case err != nil:
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	out.Work = workProto(w)
 	return out, nil
@@ -149,7 +151,7 @@ func heartbeat(w *store.Work, h *sessionv1.ChangeWorkRequest_Heartbeat, now time
 func (x *WorkServer) ListWork(ctx context.Context, r *sessionv1.ListWorkRequest) (*sessionv1.ListWorkResponse, error) {
 	all, err := x.store.ListWork(ctx, queueOf(ctx, r.Queue), r.After, page.Size(r.PageSize, 50, 1000))
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	out := &sessionv1.ListWorkResponse{}
 	for _, w := range all {
@@ -162,7 +164,7 @@ func (x *WorkServer) ListWork(ctx context.Context, r *sessionv1.ListWorkRequest)
 func (x *WorkServer) GetWorkStats(ctx context.Context, r *sessionv1.GetWorkStatsRequest) (*sessionv1.GetWorkStatsResponse, error) {
 	n, err := x.store.CountWork(ctx, queueOf(ctx, r.Queue))
 	if err != nil {
-		return nil, storeError(err, subject{})
+		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	out := &sessionv1.GetWorkStatsResponse{Depth: int64(n.Depth), Pending: int64(n.Pending)}
 	if n.Oldest != nil {

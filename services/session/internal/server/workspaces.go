@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -24,7 +26,7 @@ type workspaces struct{ *Config }
 func (s workspaces) callRef(ctx context.Context, session, kind, method, requestID string) (*commonv1.CallRef, store.Place, error) {
 	place, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, place, storeError(err, subject{session: session, requestID: requestID})
+		return nil, place, refusal.Store(err, refusal.Subject{Session: session, RequestID: requestID})
 	}
 	if place.Restore {
 		return nil, place, placement.ToBeRestored(session)
@@ -61,7 +63,7 @@ func lost(err error, place store.Place, session string) error {
 func (s workspaces) at(ctx context.Context, session string) (store.Place, error) {
 	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return place, storeError(err, subject{session: session})
+		return place, refusal.Store(err, refusal.Subject{Session: session})
 	}
 	if place.Restore {
 		return place, placement.ToBeRestored(session)
@@ -78,15 +80,15 @@ func in(p store.Place, session string) remote.Place {
 func (s workspaces) exists(ctx context.Context, session string) (*sessionv1.Session, error) {
 	found, err := s.Store.GetSession(ctx, key(ctx, session))
 	if found.GetParentCall() != nil {
-		return nil, subagentSession(session) // the files are its root's
+		return nil, refusal.SubagentSession(session) // the files are its root's
 	}
-	return found, storeError(err, subject{session: session})
+	return found, refusal.Store(err, refusal.Subject{Session: session})
 }
 
 // forward passes on a refusal of the sandbox.
 func forward(err error, session, requestID string) error {
 	if errors.Is(err, remote.ErrCallIDReused) {
-		return storeError(store.ErrRequestIDReused, subject{session: session, requestID: requestID})
+		return refusal.Store(store.ErrRequestIDReused, refusal.Subject{Session: session, RequestID: requestID})
 	}
 	return apierr.Forward(err)
 }
@@ -96,7 +98,7 @@ func forward(err error, session, requestID string) error {
 func (s workspaces) ensureWorkspace(ctx context.Context, session *sessionv1.Session, call *commonv1.CallRef) error {
 	kept, err := s.Store.GetAgentRevision(ctx, principal.Tenant(ctx), session.Agent, session.AgentRevision)
 	if err != nil {
-		return storeError(err, subject{session: session.Name})
+		return refusal.Store(err, refusal.Subject{Session: session.Name})
 	}
 	spec, err := agent.Unmarshal(kept.Spec)
 	if err != nil {
@@ -105,7 +107,7 @@ func (s workspaces) ensureWorkspace(ctx context.Context, session *sessionv1.Sess
 	want := spec.Workspace(session, call, spec.RuntimeName())
 	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session.Name))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return storeError(err, subject{session: session.Name})
+		return refusal.Store(err, refusal.Subject{Session: session.Name})
 	}
 	if place.Generation != call.WorkspaceGeneration { // it has moved meanwhile
 		return placement.ToBeRestored(session.Name)
@@ -114,11 +116,11 @@ func (s workspaces) ensureWorkspace(ctx context.Context, session *sessionv1.Sess
 		want.Trees = nil // those of the running turn, whose runtime the flags may have chosen
 	}
 	// The session's next turn warns of skills that are gone.
-	if _, err := s.Skills.Ensure(ctx, s.Sandbox, principal.Tenant(ctx), spec.PinnedSkills, want); err != nil {
+	if _, err := s.Directory.Skills.Ensure(ctx, s.Sandbox, principal.Tenant(ctx), spec.PinnedSkills, want); err != nil {
 		return apierr.Forward(lost(err, place, session.Name))
 	}
 	if place.Made {
 		return nil
 	}
-	return storeError(s.Nodes.Made(ctx, s.Store, call), subject{session: session.Name})
+	return refusal.Store(s.Nodes.Made(ctx, s.Store, call), refusal.Subject{Session: session.Name})
 }

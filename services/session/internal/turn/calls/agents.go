@@ -6,7 +6,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
@@ -14,20 +14,7 @@ import (
 type Agents interface {
 	// MakeAgent makes an agent, or a new version of one. It returns what the model is told, and whether it was
 	// refused. An error means that the call may be made again.
-	MakeAgent(ctx context.Context, m AgentCall) (told string, refused bool, err error)
-}
-
-// AgentCall is a call of create_agent or edit_agent.
-type AgentCall struct {
-	Tenant, User string
-	// Turn and ID name the call.
-	Turn, ID string
-	// Allowed says that the user's credential could make agents when the turn was accepted.
-	Allowed bool
-	// Maker is the agent that calls. What it makes can do no more, by the same filters.
-	Maker           agent.Spec
-	Filters         []*commonv1.PermissionRules
-	Tool, Arguments string
+	MakeAgent(ctx context.Context, m directory.Making) (told string, refused bool, err error)
 }
 
 // makeAgent makes a call of create_agent or edit_agent.
@@ -35,7 +22,7 @@ func (c *caller) makeAgent(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 	c.mu.Lock()
 	run := sc.Active.Run
 	c.mu.Unlock()
-	told, refused, err := c.calls.Agents.MakeAgent(sc, AgentCall{
+	told, refused, err := c.calls.Agents.MakeAgent(sc, directory.Making{
 		Tenant: sc.Lease.Tenant, User: run.User, Turn: sc.Active.Proto.Name, ID: u.CallId, Allowed: run.WritesAgents,
 		Maker: sc.Spec, Filters: sc.Filters(), Tool: d.Tool, Arguments: d.ArgumentsJson,
 	})

@@ -54,7 +54,7 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 			break
 		}
 		result.Content = []*commonv1.Content{state.Text("The list of things to do is updated. Continue with the next item.")}
-	case state.CreateAgentTool, state.EditAgentTool:
+	case agent.CreateTool, agent.EditTool:
 		made, err := c.makeAgent(sc, u, d)
 		if err != nil {
 			return ended{}, err

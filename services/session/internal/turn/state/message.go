@@ -19,12 +19,6 @@ const (
 	QuestionTool = "AskUserQuestion" // asks a person
 )
 
-// CreateAgentTool and EditAgentTool make agents and change them, which the session does.
-const (
-	CreateAgentTool = "create_agent"
-	EditAgentTool   = "edit_agent"
-)
-
 // CallID returns the id of a call. The turn, the step and the call's place in the
 // assistant message determine it, so that a successor uses the same id.
 func CallID(turn string, step int32, index int) string {

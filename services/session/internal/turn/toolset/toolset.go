@@ -58,7 +58,7 @@ func (s *Toolset) Parallel(tool string) bool { return s.parallel[tool] }
 
 // MayChange reports whether a call of a tool may change something in the workspace or outside of the service.
 func (s *Toolset) MayChange(t *state.Turn, tool string) bool {
-	return tool != state.TodoTool && tool != state.PlanTool && tool != agent.SkillTool && tool != state.CreateAgentTool && tool != state.EditAgentTool && !s.readOnly[tool] && t.Client[tool] == nil
+	return tool != state.TodoTool && tool != state.PlanTool && tool != agent.SkillTool && tool != agent.CreateTool && tool != agent.EditTool && !s.readOnly[tool] && t.Client[tool] == nil
 }
 
 // List returns the tools that the model may ask for: the agent's, the MCP servers' and the

@@ -1,4 +1,4 @@
-package server
+package directory
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -19,16 +17,28 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/audit"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/turn/calls"
-	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
+
+// Making is a call of create_agent or edit_agent, whose arguments are valid by its schema.
+type Making struct {
+	Tenant, User string
+	// Turn and ID name the call.
+	Turn, ID string
+	// Allowed says that the user's credential could make agents when the turn was accepted.
+	Allowed bool
+	// Maker is the agent that calls. What it makes can do no more, by the same filters.
+	Maker           agent.Spec
+	Filters         []*commonv1.PermissionRules
+	Tool, Arguments string
+}
 
 // agentScope is the scope of the RPCs that make agents, which need an operator.
 const agentScope = "agents.write"
 
-// writesAgents reports whether the caller may make agents.
-func writesAgents(ctx context.Context) bool {
+// MayMake reports whether the caller may make agents.
+func MayMake(ctx context.Context) bool {
 	p, _ := principal.From(ctx)
 	return p.Role >= principal.RoleOperator && p.Role < principal.RoleService && p.Allows(agentScope)
 }
@@ -44,19 +54,20 @@ type madeAgent struct {
 }
 
 // MakeAgent makes an agent for another one, by the rules of CreateAgent and UpdateAgent, as the user of the turn. The
-// call's id is the request's, so a call makes one version, whatever is killed.
-func (a *AgentServer) MakeAgent(ctx context.Context, c calls.AgentCall, log *audit.Recorder) (told string, refused bool, err error) {
+// call's id is the request's, so a call makes one version, whatever is killed. It returns what the model is told, and whether
+// the call was refused.
+func (d *Directory) MakeAgent(ctx context.Context, c Making) (told string, refused bool, err error) {
 	ctx = principal.With(ctx, principal.Principal{Tenant: c.Tenant, User: c.User, Role: principal.RoleOperator, Credential: c.Turn})
-	made, method, err := a.makeAgent(ctx, c)
+	name, version, method, err := d.makeAgent(ctx, c)
 	e := kitaudit.Entry{
 		Tenant: c.Tenant, Time: time.Now(), User: c.User, Credential: c.Turn, Client: "local", Method: "fairlead.session.v1.AgentService." + method,
-		Resource: made.GetName(), RequestID: c.ID, Code: audit.Code(err), Reason: apierr.Reason(err),
+		Resource: name, RequestID: c.ID, Code: audit.Code(err), Reason: apierr.Reason(err),
 	}
-	message, final := refusedForGood(err)
-	if err != nil && !final && apierr.Code(err) != codes.Aborted {
+	message, final := refusal.Final(err)
+	if err != nil && !final && !refusal.Conflict(err) {
 		return "", false, err
 	}
-	if noted := log.Record(ctx, e, true); noted != nil {
+	if noted := d.Recorder.Record(ctx, e, true); noted != nil {
 		return "", false, noted
 	}
 	if err != nil {
@@ -65,86 +76,85 @@ func (a *AgentServer) MakeAgent(ctx context.Context, c calls.AgentCall, log *aud
 		}
 		return message, true, nil
 	}
-	return fmt.Sprintf("%s has version %d now. New sessions that name it get this version.", made.Name, made.Version), false, nil
+	return fmt.Sprintf("%s has version %d now. New sessions that name it get this version.", name, version), false, nil
 }
 
-func (a *AgentServer) makeAgent(ctx context.Context, c calls.AgentCall) (made *sessionv1.Agent, method string, err error) {
+func (d *Directory) makeAgent(ctx context.Context, c Making) (name string, version int32, method string, err error) {
 	method = "CreateAgent"
-	if c.Tool == state.EditAgentTool {
+	if c.Tool == agent.EditTool {
 		method = "UpdateAgent"
 	}
 	var asked madeAgent
 	if err := json.Unmarshal([]byte(c.Arguments), &asked); err != nil {
-		return nil, method, badInput("arguments", "The arguments cannot be read: "+err.Error())
+		return "", 0, method, refusal.Input("arguments", "The arguments cannot be read: "+err.Error())
 	}
-	if err := a.mayMake(ctx, c); err != nil {
-		return nil, method, err
+	if err := d.mayMake(ctx, c); err != nil {
+		return "", 0, method, err
 	}
-	name := agentName(asked.Name)
-	if err := a.writable(name); err != nil {
-		return nil, method, err
+	name = AgentName(asked.Name)
+	if err := d.Changeable(name); err != nil {
+		return "", 0, method, err
 	}
 	maker, err := filtered(c)
 	if err != nil {
-		return nil, method, err
+		return "", 0, method, err
 	}
 	base, digest := mostOf(maker), sha256.Sum256([]byte(c.Tool+"\x00"+c.Arguments))
-	w := store.AgentWrite{Request: keepForADay(store.Request{Method: "MakeAgent", Parent: c.Turn, ID: c.ID, Digest: digest[:]})}
-	if c.Tool == state.EditAgentTool {
-		old, err := a.s.Store.GetAgent(ctx, c.Tenant, name, 0)
+	w := store.AgentWrite{Tenant: c.Tenant, User: c.User, Request: store.Request{
+		Method: "MakeAgent", Parent: c.Turn, ID: c.ID, Digest: digest[:], KeepUntil: time.Now().Add(store.HoldTime),
+	}}
+	if c.Tool == agent.EditTool {
+		old, err := d.Store.GetAgent(ctx, c.Tenant, name, 0)
 		if err != nil {
-			return nil, method, agentError(err, name, "")
+			return "", 0, method, refusal.Agent(err, name, "")
 		}
 		spec, err := agent.Unmarshal(old.Spec)
 		if err != nil {
-			return nil, method, err
+			return "", 0, method, err
 		}
-		if base, err = a.edited(c, name, base, spec); err != nil {
-			return nil, method, err
+		if base, err = edited(c, name, base, spec); err != nil {
+			return "", 0, method, err
 		}
 		if w.Expected = asked.Version; w.Expected == 0 {
 			w.Expected = old.Version
 		}
 	}
-	spec, err := asked.apply(base, c.Maker, a.s.DefaultModel)
+	spec, err := asked.apply(base, c.Maker, d.DefaultModel())
 	if err != nil {
-		return nil, method, err
+		return "", 0, method, err
 	}
-	made, err = a.write(ctx, asked.Name, spec.ToProto(), w)
-	return made, method, err
+	name, version, err = d.WriteAgent(ctx, agent.New(strings.TrimPrefix(name, "agents/"), spec), w)
+	return name, version, method, err
 }
 
 // mayMake refuses a call whose user may not make agents: by the credential with which the turn was accepted, and by the
 // user's role now.
-func (a *AgentServer) mayMake(ctx context.Context, c calls.AgentCall) error {
-	u, err := a.s.Store.GetUser(ctx, store.Owner{Tenant: c.Tenant, User: c.User})
+func (d *Directory) mayMake(ctx context.Context, c Making) error {
+	u, err := d.Store.GetUser(ctx, store.Owner{Tenant: c.Tenant, User: c.User})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		u = &sessionv1.User{Role: commonv1.Role_ROLE_ADMIN} // of an issuer: the claims alone have counted
 	case err != nil:
-		return storeError(err, subject{})
+		return refusal.Store(err, refusal.Subject{})
 	}
 	if c.Allowed && !u.Disabled && u.Role >= commonv1.Role_ROLE_OPERATOR {
 		return nil
 	}
-	return fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
-		fmt.Sprintf("users/%s may not make agents: this needs the role operator and the scope %s, when the turn begins and now. Turns of schedules and triggers have neither.", c.User, agentScope))
+	return refusal.MayNotMake(c.User, agentScope)
 }
 
 // makers are the tools that no made agent gets.
-var makers = []string{state.CreateAgentTool, state.EditAgentTool}
+var makers = []string{agent.CreateTool, agent.EditTool}
 
 // filtered returns the maker with all that narrows its profile, as what it makes has it.
-func filtered(c calls.AgentCall) (agent.Spec, error) {
+func filtered(c Making) (agent.Spec, error) {
 	switch len(c.Filters) {
 	case 0:
 		return c.Maker, nil
 	case 1:
 		return c.Maker.WithFilter(c.Filters[0]), nil
 	}
-	return c.Maker, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
-		fmt.Sprintf("This session may make no agents: %d sets of permission rules narrow what it may do, and an agent has only one. An operator can make the agent with `fairlead agents create`.", len(c.Filters)),
-		apierr.Precondition("SESSION", c.Turn, "has more rules than an agent"))
+	return c.Maker, refusal.TooManyRules(c.Turn, len(c.Filters))
 }
 
 // mostOf returns the most that an agent may make: itself, without what is its own conversation's.
@@ -156,14 +166,12 @@ func mostOf(maker agent.Spec) agent.Spec {
 
 // edited returns the base of an agent's next version. It refuses to change an agent with other settings than those that
 // the maker gives: its new prompt could use what the maker does not have.
-func (a *AgentServer) edited(c calls.AgentCall, name string, base, old agent.Spec) (agent.Spec, error) {
+func edited(c Making, name string, base, old agent.Spec) (agent.Spec, error) {
 	base.Description, base.Prompt, base.Model, base.Tools, base.MetadataJSON = old.Description, old.Prompt, old.Model, old.Tools, old.MetadataJSON
 	if agent.New(c.ID, base).Revision == agent.New(c.ID, old).Revision {
 		return base, nil
 	}
-	return base, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
-		fmt.Sprintf("%s has other settings than this agent can give, such as its profile, environment or limits. An operator can change it with `fairlead agents update`.", name),
-		apierr.Precondition("AGENT", name, "has other settings"))
+	return base, refusal.OtherSettings(name)
 }
 
 // apply returns a spec with what was asked for, if the maker has it.
@@ -193,5 +201,5 @@ func (m madeAgent) apply(s, maker agent.Spec, defaultModel string) (agent.Spec, 
 }
 
 func beyondMaker(field, what string) error {
-	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_INVALID_SPEC, "The agent cannot be made: "+what+".", apierr.Field(field, what))
+	return refusal.Making(field, what)
 }
