@@ -9,12 +9,16 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // zones for machines without
 
 	cron "github.com/netresearch/go-cron"
 )
+
+// longest is how far ahead a time is looked for.
+const longest = 5 * 365 * 24 * time.Hour
 
 // Shortest is the least time between two times of a schedule.
 const Shortest = time.Minute
@@ -56,8 +60,8 @@ func Parse(spec, zone string) (*Times, error) {
 }
 
 func location(zone string) (*time.Location, error) {
-	if zone == "Local" {
-		return nil, errors.New("the time zone Local is the server's own; use an IANA name, such as Europe/Berlin")
+	if own := []string{"local", "localtime", "posixrules"}; slices.Contains(own, strings.ToLower(zone)) {
+		return nil, fmt.Errorf("the time zone %s is the server's own; use an IANA name, such as Europe/Berlin", zone)
 	}
 	loc, err := time.LoadLocation(zone)
 	if err != nil {
@@ -70,6 +74,9 @@ func location(zone string) (*time.Location, error) {
 // five years. Times of `@every` are counted from the previous time, which is
 // due; missed times are skipped.
 func (t *Times) Next(due, now time.Time) time.Time {
+	if t.every > longest {
+		return time.Time{}
+	}
 	if t.every > 0 {
 		return after(due, now, t.every).UTC()
 	}

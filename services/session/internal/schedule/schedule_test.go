@@ -71,6 +71,7 @@ func TestNext(t *testing.T) {
 			"@daily", "Europe/Berlin", "2026-07-01T00:00:00Z",
 			[]string{"2026-07-01T22:00:00Z", "2026-07-02T22:00:00Z"},
 		},
+		"an interval of three centuries has no time": {"@every 2562047h", "", "2026-01-05T00:00:10Z", []string{"0001-01-01T00:00:00Z"}},
 		"an interval is counted from the time before": {
 			"@every 90m", "", "2026-01-05T00:00:10Z",
 			[]string{"2026-01-05T01:30:10Z", "2026-01-05T03:00:10Z"},
@@ -127,6 +128,8 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"a zone in the times":       {"CRON_TZ=UTC 0 0 * * *", "", "time_zone"},
 		"a zone that there is not":  {"0 0 * * *", "Europe/Atlantis", "Europe/Atlantis"},
 		"the server's own zone":     {"0 0 * * *", "Local", "IANA"},
+		"the server's own file":     {"0 0 * * *", "localtime", "IANA"},
+		"its rules":                 {"0 0 * * *", "posixrules", "server's own"},
 		"a path in place of a zone": {"0 0 * * *", "../../etc/passwd", "IANA"},
 		"nothing but spaces":        {"   ", "", "empty"},
 	} {
