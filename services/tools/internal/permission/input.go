@@ -272,7 +272,14 @@ func meddles(words []word) string {
 				return sets
 			}
 		case "read", "mapfile", "readarray", "getopts", "unset":
-			if !w.known || strings.Trim(strings.TrimLeft(w.text, "-"), "abcdefghijklmnopqrstuvwxyz0123456789_") != "" && !strings.HasPrefix(w.text, "-") {
+			// An option may have its value in the same word, as in -aPATH.
+			name := strings.TrimPrefix(w.text, "-")
+			if i := strings.IndexByte(name, 'a'); i >= 0 && name != w.text {
+				name = name[i:]
+			} else if name != w.text {
+				name = ""
+			}
+			if !w.known || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 				return sets
 			}
 		}

@@ -94,14 +94,14 @@ func TestABuiltInCommandThatSetsAVariableNeedsTheRuleForAll(t *testing.T) {
 	}
 	p := profile(t, Rules{Allow: rules})
 	for _, text := range []string{
-		"read PATH <<< .; ls", "read -r a PATH <<< x", "read 'a[$(rm x)]' <<< x", "read $x", "read -a PATH <<< .", "mapfile -t PATH <<< .", "readarray PATH <<< .", "mapfile -tC ./x -c1 a <<< x", "mapfile $x ./x a <<< x",
+		"read PATH <<< .; ls", "read -r a PATH <<< x", "read 'a[$(rm x)]' <<< x", "read $x", "read -a PATH <<< .", "read -aPATH <<< .; ls", "read -raPATH <<< .; ls", "mapfile -t PATH <<< .", "readarray PATH <<< .", "mapfile -tC ./x -c1 a <<< x", "mapfile $x ./x a <<< x",
 		"getopts a PATH -a", "unset PATH; ls", "unset 'a[$(rm x)]'", "unset $x", "wait -n -p PATH", "sleep 0 & wait -p 'a[$(rm x)]' $!", "compgen -C ./x", "compgen -W '$(rm x)'", "compgen $x ./x", "jobs -x ./x", "jobs $x ./x", "hash $x ./x ls", "enable $x", "test ! -v 'a[$(rm x)]'",
 	} {
 		if d := p.Decide(Request{Tool: bash, Command: text}); d.Kind == Allow {
 			t.Errorf("%q is allowed by %s", text, d.Rule)
 		}
 	}
-	for _, text := range []string{"read -r line <<< x", "read -ra words <<< x", "mapfile -t lines <<< x", "unset foo", "sleep 1 & wait $!", "wait", "wait -n", "wait %1", "wait 7 name", "jobs -l", "hash -r", "[ -f x ] && ls"} {
+	for _, text := range []string{"read -r line <<< x", "read -ra words <<< x", "read -rawords <<< x", "read -N1 c <<< x", "read -rd: f <<< x", "mapfile -t lines <<< x", "unset foo", "sleep 1 & wait $!", "wait", "wait -n", "wait %1", "wait 7 name", "jobs -l", "hash -r", "[ -f x ] && ls"} {
 		if d := p.Decide(Request{Tool: bash, Command: text}); d.Kind != Allow {
 			t.Errorf("%q is not allowed: %s", text, d.Rule)
 		}
