@@ -5,7 +5,6 @@ package integration
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,27 +22,18 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/sandbox"
 )
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("FAIRLEAD_TEST_SECRET", hostSecret) // no command is to see it
-	waitBeside()
+	prove.SideBySide(8)                               // they wait for commands and limits
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		removeBuilt()
 		os.Exit(code)
 	}))
-}
-
-// waitBeside runs eight tests side by side unless told otherwise: most of the time they wait for commands and limits.
-func waitBeside() {
-	flag.Parse()
-	told := false
-	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
-	if !told {
-		_ = flag.Set("test.parallel", "8")
-	}
 }
 
 // atLevel runs a test at the user's level: full as root, basic as another user, as in

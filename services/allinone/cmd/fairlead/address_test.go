@@ -9,6 +9,7 @@ import (
 )
 
 func TestAWrongAddressSaysWhereTheRightOneIs(t *testing.T) {
+	t.Parallel()
 	rest := httptest.NewServer(http.NotFoundHandler())
 	defer rest.Close()
 	http1 := rest.Listener.Addr().String()
@@ -40,6 +41,7 @@ func TestAWrongAddressSaysWhereTheRightOneIs(t *testing.T) {
 }
 
 func TestAWrongFlagOfACommandNamesItsHelpAndTheNearFlag(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
 		want []string

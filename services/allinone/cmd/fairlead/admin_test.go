@@ -12,9 +12,8 @@ var keyNameIn = regexp.MustCompile(`keys/[a-z0-9]+`)
 var secretIn = regexp.MustCompile(`fl_[A-Za-z0-9_-]{43}`)
 
 func TestAdminInitOfAStoppedServer(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
-	t.Setenv("FAIRLEAD_DATABASE_URL", "")
 	data := dataOf(t)
 	first := embedded(t, "admin", "init", "--data", data, "--user", "root")
 	if first.code != 0 || !secretIn.MatchString(first.out) || !strings.Contains(first.out, "in the database "+filepath.Join(data, "session.db")+".\n") {
@@ -48,10 +47,8 @@ func TestAdminInitOfAStoppedServer(t *testing.T) {
 }
 
 func TestAdminInitOfARunningServer(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
-	t.Setenv("FAIRLEAD_SERVER", "")
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
-	t.Setenv("FAIRLEAD_DATABASE_URL", "")
 	data := dataOf(t)
 	lines := serving(t, "--data", data, "--grpc=127.0.0.1:0", "--http=127.0.0.1:0")
 	if !strings.Contains(lines, "fairlead admin init") {
@@ -117,10 +114,8 @@ func TestAdminInitOfARunningServer(t *testing.T) {
 }
 
 func TestAnOpenServerStaysOpenUntilItsFirstKeyIsMadeOnPurpose(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
-	t.Setenv("FAIRLEAD_SERVER", "")
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
-	t.Setenv("FAIRLEAD_DATABASE_URL", "")
 	data := dataOf(t)
 	lines := serving(t, "--data", data, "--grpc=127.0.0.1:0", "--http=127.0.0.1:0")
 	address := after(t, lines, "gRPC")
@@ -149,8 +144,6 @@ func TestAnOpenServerStaysOpenUntilItsFirstKeyIsMadeOnPurpose(t *testing.T) {
 
 func TestAnAdminLearnsThatTheKeyIsNotForTheServer(t *testing.T) {
 	needSandbox(t)
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
-	t.Setenv("FAIRLEAD_DATABASE_URL", "")
 	lines := serving(t, "--data", dataOf(t), "--grpc=127.0.0.1:0", "--http=127.0.0.1:0")
 	address := after(t, lines, "gRPC")
 	t.Setenv("FAIRLEAD_GRPC", address) // the command's configuration names that server
@@ -161,10 +154,8 @@ func TestAnAdminLearnsThatTheKeyIsNotForTheServer(t *testing.T) {
 }
 
 func TestAClosedServerWithoutAKeySaysWhereToMakeIt(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
-	t.Setenv("FAIRLEAD_SERVER", "")
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
-	t.Setenv("FAIRLEAD_DATABASE_URL", "")
 	data := dataOf(t)
 	lines := serving(t, "--data", data, "--grpc=127.0.0.1:0", "--http=127.0.0.1:0", "--auth.mode=required")
 	if strings.Contains(lines, "  open ") || !strings.Contains(lines, "no key exists yet") {

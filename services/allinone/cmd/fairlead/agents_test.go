@@ -8,8 +8,10 @@ import (
 )
 
 func TestAnAgentIsMadeFromAFileChangedAndBroughtBack(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	data := dataOf(t)
+	address := serverOf(t, data)
 	file := func(prompt string) string {
 		name := filepath.Join(t.TempDir(), "agent.yaml")
 		if err := os.WriteFile(name, []byte("prompt: "+prompt+"\nprofile: full\ntools: [Read]\n"), 0o600); err != nil {
@@ -19,7 +21,7 @@ func TestAnAgentIsMadeFromAFileChangedAndBroughtBack(t *testing.T) {
 	}
 	run := func(want int, args ...string) string {
 		t.Helper()
-		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", data)...)
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--server", address)...)
 		if code != want {
 			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
 		}

@@ -137,6 +137,7 @@ func (a *asker) waits(t *testing.T, n int) (all []pendingCall) {
 }
 
 func TestAnswersFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	a := startAsker(t)
 	edited := filepath.Join(t.TempDir(), "arguments.json")
 	if err := os.WriteFile(edited, []byte(`{"file_path":"/workspace/other.txt","content":"hello"}`), 0o600); err != nil {
@@ -179,6 +180,7 @@ func TestAnswersFromTheCommandLine(t *testing.T) {
 }
 
 func TestAQuestionIsAnsweredFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	a := startAsker(t)
 	for _, c := range []struct {
 		answer []string

@@ -10,22 +10,20 @@ import (
 )
 
 func TestTheAuditLogIsExportedAndVerified(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
-	t.Setenv("FAIRLEAD_DATABASE_URL", "")
-	t.Setenv("FAIRLEAD_SERVER", "")
-	data := dataOf(t)
+	address := serverOf(t, dataOf(t))
 	for _, args := range [][]string{{"users", "create", "ann"}, {"users", "create", "bob"}, {"users", "role", "bob", "viewer"}, {"users", "delete", "bob"}} {
-		if got := embedded(t, append(args, "--data", data)...); got.code != 0 {
+		if got := embedded(t, append(args, "--server", address)...); got.code != 0 {
 			t.Fatalf("%v: %+v", args, got)
 		}
 	}
-	whole := embedded(t, "audit", "verify", "--data", data)
+	whole := embedded(t, "audit", "verify", "--server", address)
 	anchor := regexp.MustCompile(`4:[0-9a-f]{64}`).FindString(whole.out)
 	if whole.code != 0 || anchor == "" {
 		t.Fatalf("%+v", whole)
 	}
-	export := embedded(t, "audit", "export", "--data", data)
+	export := embedded(t, "audit", "export", "--server", address)
 	lines := strings.SplitAfter(strings.TrimSuffix(export.out, "\n"), "\n")
 	if len(lines) != 4 || !strings.Contains(lines[1], `"resource":"users/bob"`) {
 		t.Fatalf("%+v", export)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestBudgetsAreShown(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		all  []*sessionv1.BudgetStatus

@@ -6,14 +6,13 @@ import (
 )
 
 func TestAToolIsCalledWithoutTheModel(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
-	data := dataOf(t)
-	t.Setenv("FAIRLEAD_SERVER", "")
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
-	if got := embedded(t, "run", "hello", "--data", data); got.code != 0 {
+	address := serverOf(t, dataOf(t))
+	if got := embedded(t, "run", "hello", "--server", address); got.code != 0 {
 		t.Fatal(got)
 	}
-	listed := embedded(t, "sessions", "list", "--data", data)
+	listed := embedded(t, "sessions", "list", "--server", address)
 	session := strings.Fields(strings.Split(listed.out, "\n")[1])[0]
 	for name, c := range map[string]struct {
 		args     []string
@@ -26,14 +25,14 @@ func TestAToolIsCalledWithoutTheModel(t *testing.T) {
 		"arguments that are none": {[]string{"Read", "{"}, exitError, "JSON", "the call ended ERROR"},
 		"a time below zero":       {[]string{"Read", "--timeout=-1s"}, exitUsage, "", "negative"},
 	} {
-		if got := embedded(t, append([]string{"call", session, "--data", data}, c.args...)...); got.code != c.code || !strings.Contains(got.out, c.out) || !strings.Contains(got.err, c.err) {
+		if got := embedded(t, append([]string{"call", session, "--server", address}, c.args...)...); got.code != c.code || !strings.Contains(got.out, c.out) || !strings.Contains(got.err, c.err) {
 			t.Errorf("%s: %d\n%s\n%s", name, got.code, got.out, got.err)
 		}
 	}
-	if got := embedded(t, "call", session, "Read", `{"file_path":"a.txt"}`, "--json", "--data", data); got.code != 0 || !strings.Contains(got.out, `"turnFinished"`) || !strings.Contains(got.out, "hi") {
+	if got := embedded(t, "call", session, "Read", `{"file_path":"a.txt"}`, "--json", "--server", address); got.code != 0 || !strings.Contains(got.out, `"turnFinished"`) || !strings.Contains(got.out, "hi") {
 		t.Errorf("events: %d\n%s\n%s", got.code, got.out, got.err)
 	}
-	if got := embedded(t, "sessions", "events", session, "--data", data); !strings.Contains(got.out, "Write OK") {
+	if got := embedded(t, "sessions", "events", session, "--server", address); !strings.Contains(got.out, "Write OK") {
 		t.Errorf("the log shows\n%s", got.out)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,9 +22,17 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain gives commands that are servers a script for their model, whatever the machine says.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"FAIRLEAD_SERVER": "", "FAIRLEAD_DATABASE_URL": "", "FAIRLEAD_MODEL": "scripted:default"} {
+		_ = os.Setenv(name, value)
+	}
+	prove.SideBySide(8) // they wait for turns
+	goleak.VerifyTestMain(m)
+}
 
 // fakeSessions is a session service with one session, whose turns go as the
 // test says.
@@ -215,6 +224,7 @@ func fairlead(ctx context.Context, in string, env map[string]string, args ...str
 }
 
 func TestRunShowsATurnAndExitsByItsState(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		end  sessionv1.TurnState
 		code int
@@ -242,6 +252,7 @@ func TestRunShowsATurnAndExitsByItsState(t *testing.T) {
 }
 
 func TestRunComesBackAfterALostConnection(t *testing.T) {
+	t.Parallel()
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE, cuts: 1}
 	out, errs, code := fairlead(t.Context(), "", nil, "run", "--session", "one", "--server", serveFake(t, f), "hi")
 	if code != 0 || strings.Count(out, "Hello there.") != 1 || !strings.Contains(errs, "trying again") {
@@ -253,6 +264,7 @@ func TestRunComesBackAfterALostConnection(t *testing.T) {
 }
 
 func TestRunComesBackToTheTurnOfItsNewSession(t *testing.T) {
+	t.Parallel()
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE, cuts: 1}
 	out, errs, code := fairlead(t.Context(), "", nil, "run", "--server", serveFake(t, f), "hi")
 	if code != 0 || strings.Count(out, "Hello there.") != 1 || !strings.Contains(errs, "trying again") {
@@ -264,6 +276,7 @@ func TestRunComesBackToTheTurnOfItsNewSession(t *testing.T) {
 }
 
 func TestRunTakesThePromptFromAPipe(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"without a prompt": {}, "with a dash": {"-"}} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE}
@@ -276,6 +289,7 @@ func TestRunTakesThePromptFromAPipe(t *testing.T) {
 }
 
 func TestRunInAKnownSession(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
 		want *sessionv1.RunTurnRequest
@@ -306,6 +320,7 @@ func TestRunInAKnownSession(t *testing.T) {
 }
 
 func TestRunWritesOneJSONEventPerLine(t *testing.T) {
+	t.Parallel()
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE}
 	out, _, code := fairlead(t.Context(), "", nil, "run", "--json", "--server", serveFake(t, f), "hi")
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
@@ -321,6 +336,7 @@ func TestRunWritesOneJSONEventPerLine(t *testing.T) {
 }
 
 func TestASignalStopsTheTurnAndWaitsForItsEnd(t *testing.T) {
+	t.Parallel()
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_INTERRUPTED, quiet: make(chan struct{})}
 	ctx, signal := context.WithCancel(t.Context())
 	signal()
@@ -331,6 +347,7 @@ func TestASignalStopsTheTurnAndWaitsForItsEnd(t *testing.T) {
 }
 
 func TestWrongUsageIsExitCode2(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"an unknown command":           {"dance"},
 		"an unknown flag":              {"run", "--dance", "hi"},
@@ -359,6 +376,7 @@ func TestWrongUsageIsExitCode2(t *testing.T) {
 }
 
 func TestAServerThatIsNotThereIsSaidSo(t *testing.T) {
+	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -372,6 +390,7 @@ func TestAServerThatIsNotThereIsSaidSo(t *testing.T) {
 }
 
 func TestSessionsAreListedOverPages(t *testing.T) {
+	t.Parallel()
 	address := serveFake(t, &fakeSessions{})
 	for name, c := range map[string]struct {
 		limit string
@@ -391,6 +410,7 @@ func TestSessionsAreListedOverPages(t *testing.T) {
 }
 
 func TestSessionsShowAndEvents(t *testing.T) {
+	t.Parallel()
 	address := serveFake(t, &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE})
 	for name, c := range map[string]struct {
 		args []string
@@ -423,6 +443,7 @@ func TestSessionsShowAndEvents(t *testing.T) {
 }
 
 func TestChatRunsATurnForEachLine(t *testing.T) {
+	t.Parallel()
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE}
 	out, errs, code := fairlead(t.Context(), "first\n\n/help\n/dance\nsecond \\\nline\n/quit\nnever\n", nil, "chat", "--server", serveFake(t, f))
 	if code != 0 || strings.Count(out, "Hello there.") != 2 || !strings.Contains(errs, "/quit") || !strings.Contains(errs, "no command /dance") {
@@ -434,6 +455,7 @@ func TestChatRunsATurnForEachLine(t *testing.T) {
 }
 
 func TestChatTakesTheOptionsOfItsTurns(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args    []string
 		session *sessionv1.TurnOptions // of the new session

@@ -28,6 +28,7 @@ func TestConfigTableDoesNotDependOnTheMachine(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -46,12 +47,14 @@ func TestHelp(t *testing.T) {
 }
 
 func TestARealDemonstrationNeedsAKey(t *testing.T) {
+	t.Parallel()
 	if got := embedded(t, "demo", "--real"); got.code != 2 || !strings.Contains(got.err, "ANTHROPIC_API_KEY") {
 		t.Errorf("exit code %d: %s", got.code, got.err)
 	}
 }
 
 func TestAPromptThatIsTooLongIsRefused(t *testing.T) {
+	t.Parallel()
 	if _, errs, code := fairlead(t.Context(), strings.Repeat("x", maxPrompt+1), nil, "run"); code != 2 {
 		t.Errorf("exit code %d: %s", code, errs)
 	}

@@ -66,6 +66,7 @@ func talk(t *testing.T, s *clienttest.Server, out *buffer) *conversation {
 }
 
 func TestAPersonIsAskedForApprovals(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		lines []string
@@ -115,6 +116,7 @@ func TestAPersonIsAskedForApprovals(t *testing.T) {
 }
 
 func TestWithoutAPersonTheWayToApproveIsSaid(t *testing.T) {
+	t.Parallel()
 	s := (&clienttest.Server{Events: approvalTurn(), Hold: 4}).Start(t)
 	var out buffer
 	ctx, cancel := context.WithCancel(t.Context())
@@ -139,6 +141,7 @@ func TestWithoutAPersonTheWayToApproveIsSaid(t *testing.T) {
 }
 
 func TestASecondInterruptQuits(t *testing.T) {
+	t.Parallel()
 	s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), Hold: 1, Deaf: true}).Start(t)
 	var out buffer
 	interrupts := make(chan struct{}, 2)
@@ -153,6 +156,7 @@ func TestASecondInterruptQuits(t *testing.T) {
 }
 
 func TestATurnThatNobodyCanApproveIsStopped(t *testing.T) {
+	t.Parallel()
 	s := (&clienttest.Server{Events: approvalTurn(), Hold: 4}).Start(t)
 	var out buffer
 	conv := talk(t, s, &out)
@@ -167,6 +171,7 @@ func TestATurnThatNobodyCanApproveIsStopped(t *testing.T) {
 }
 
 func TestALineIsAnAnswer(t *testing.T) {
+	t.Parallel()
 	session, always := commonv1.ApprovalScope_APPROVAL_SCOPE_SESSION, commonv1.ApprovalScope_APPROVAL_SCOPE_ALWAYS
 	for line, want := range map[string]*sessionv1.ResolveApprovalRequest{
 		"y": {Approved: true}, " YES ": {Approved: true}, "s": {Approved: true, Scope: session}, "a": {Approved: true, Scope: always},
@@ -179,6 +184,7 @@ func TestALineIsAnAnswer(t *testing.T) {
 }
 
 func TestAPersonAnswersTheQuestionsOfATurn(t *testing.T) {
+	t.Parallel()
 	events := clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE)
 	asked := &sessionv1.Event{Body: &sessionv1.Event_QuestionRequested{QuestionRequested: &sessionv1.QuestionRequested{
 		CallId: "t1.1.0", Tool: "AskUserQuestion", Question: &commonv1.Question{Id: "q1", Items: []*commonv1.QuestionItem{

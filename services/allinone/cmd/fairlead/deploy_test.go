@@ -31,6 +31,7 @@ func keys() map[string]map[string]bool {
 var variable = regexp.MustCompile(`\bFAIRLEAD_[A-Z_]+`)
 
 func TestDeployedVariablesAreKeysOfTheirService(t *testing.T) {
+	t.Parallel()
 	known := keys()
 	checked := 0
 	check := func(t *testing.T, service, text string) {
@@ -75,6 +76,7 @@ func TestDeployedVariablesAreKeysOfTheirService(t *testing.T) {
 }
 
 func TestDeployManifestsAreYAML(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(deployed, "k8s", "*.yaml"))
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d manifests, %v", len(files), err)

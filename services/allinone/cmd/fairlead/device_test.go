@@ -69,6 +69,7 @@ func newProvider(t *testing.T) *provider {
 }
 
 func TestALoginAtAProviderIsKeptAndRenewed(t *testing.T) {
+	t.Parallel()
 	p := newProvider(t)
 	d := &door{users: map[string]string{"header.claims.1": "ann", "header.claims.2": "ann", "header.claims.3": "ann"}}
 	server := d.open(t)

@@ -42,6 +42,7 @@ func docPages(t *testing.T) map[string]string {
 }
 
 func TestExamplesOfTheConfigurationLoad(t *testing.T) {
+	t.Parallel()
 	loaded := 0
 	for name, text := range docPages(t) {
 		for _, m := range yamlBlock.FindAllStringSubmatch(text, -1) {
@@ -67,6 +68,12 @@ func TestExamplesOfTheConfigurationLoad(t *testing.T) {
 }
 
 func TestCommandsInPagesExist(t *testing.T) {
+	t.Parallel()
+	parser, err := kong.New(new(commands), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
+		kong.BindTo(t.Context(), (*context.Context)(nil)), kong.Bind(stdio{in: &bytes.Buffer{}, out: io.Discard, err: io.Discard, env: os.Getenv}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	checked := 0
 	for name, text := range docPages(t) {
 		for _, m := range command.FindAllStringSubmatch(text, -1) {
@@ -74,11 +81,6 @@ func TestCommandsInPagesExist(t *testing.T) {
 			args := words(line)
 			if len(args) == 0 || args[0] == "serve" {
 				continue // serve reads its flags itself
-			}
-			parser, err := kong.New(new(commands), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
-				kong.BindTo(t.Context(), (*context.Context)(nil)), kong.Bind(stdio{in: &bytes.Buffer{}, out: io.Discard, err: io.Discard, env: os.Getenv}))
-			if err != nil {
-				t.Fatal(err)
 			}
 			if _, err := parser.Parse(args); err != nil {
 				t.Errorf("%s: fairlead %s: %v", name, line, err)

@@ -51,6 +51,7 @@ func typeKeys(t *testing.T, into io.Writer, keys string) {
 	}
 }
 
+// It is alone: the interrupt reaches all chats of the process.
 func TestLinesOfAChatCanBeEditedAndAreNotSentByAnInterrupt(t *testing.T) {
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_INTERRUPTED, quiet: make(chan struct{})}
 	master, slave := openTerminal(t)
@@ -94,6 +95,7 @@ func TestLinesOfAChatCanBeEditedAndAreNotSentByAnInterrupt(t *testing.T) {
 }
 
 func TestWhatIsTypedDuringATurnIsTheNextLineAfterItsEnd(t *testing.T) {
+	t.Parallel()
 	f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE, quiet: make(chan struct{})}
 	master, slave := openTerminal(t)
 	shown, out := io.Pipe()

@@ -35,10 +35,9 @@ func dataOf(t *testing.T) string {
 }
 
 func TestRunAndSessionsInThisProcess(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	data := dataOf(t)
-	t.Setenv("FAIRLEAD_SERVER", "")
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
 	first := embedded(t, "run", "--data", data, "hello")
 	if first.code != 0 || !strings.Contains(first.out, "COMPLETE  2 steps") || !strings.Contains(first.err, "The model is a script") {
 		t.Fatalf("exit code %d\n%s%s", first.code, first.out, first.err)

@@ -7,9 +7,11 @@ import (
 	"testing"
 )
 
-func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
+func TestEnvironmentsAndTriggersOnTheCommandLine(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	data := dataOf(t)
+	address := serverOf(t, data)
 	file := func(text string) string {
 		name := filepath.Join(t.TempDir(), "environment.yaml")
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -19,7 +21,7 @@ func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
 	}
 	run := func(want int, args ...string) string {
 		t.Helper()
-		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", data)...)
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--server", address)...)
 		if code != want {
 			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
 		}
@@ -63,15 +65,31 @@ func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
 	has(run(0, "triggers", "get", trigger), "Look at {{payload}}.")
 	has(run(0, "triggers", "delete", trigger), "deleted")
 	has(run(1, "triggers", "get", trigger), "There is no trigger")
+}
 
-	has(run(1, "tenants", "create", "acme"), "fairlead admin init")
-	has(run(1, "keys", "create"), "fairlead admin init")
-	has(run(0, "admin", "init"), "users/admin in the tenant default")
-	has(run(0, "tenants", "create", "acme", "--title", "Acme"), "acme", "admin", "fl_")
-	has(run(0, "tenants", "list", "--json"), `"title":"Acme"`)
+// Tenants are made where their operator is known: by a command on the server's machine.
+func TestTenantsOnTheCommandLine(t *testing.T) {
+	t.Parallel()
+	needSandbox(t)
+	data := dataOf(t)
+	has := func(want int, args string, wants ...string) {
+		t.Helper()
+		got := embedded(t, append(strings.Fields(args), "--data", data)...)
+		for _, w := range wants {
+			if got.code != want || !strings.Contains(got.out+got.err, w) {
+				t.Errorf("%s: exit code %d, no %q in:\n%s%s", args, got.code, w, got.out, got.err)
+			}
+		}
+	}
+	has(1, "tenants create acme", "fairlead admin init")
+	has(1, "keys create", "fairlead admin init")
+	has(0, "admin init", "users/admin in the tenant default")
+	has(0, "tenants create acme --title Acme", "acme", "admin", "fl_")
+	has(0, "tenants list --json", `"title":"Acme"`)
 }
 
 func TestASetupRunsInTheSandboxOnceWhateverTheAgentMayDo(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	data := dataOf(t)
 	scenario, conf, env := filepath.Join(data, "scenario.yaml"), filepath.Join(data, "fairlead.yaml"), filepath.Join(data, "environment.yaml")
@@ -84,9 +102,10 @@ func TestASetupRunsInTheSandboxOnceWhateverTheAgentMayDo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	address := serverOf(t, data, "--config", conf)
 	run := func(args ...string) string {
 		t.Helper()
-		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", data, "--config", conf)...)
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--server", address)...)
 		if code != 0 {
 			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
 		}

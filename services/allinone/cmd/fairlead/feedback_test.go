@@ -9,6 +9,7 @@ import (
 )
 
 func TestAnswersAreJudgedFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	a := startAsker(t)
 	conn, err := rpc.Dial(a.address)
 	if err != nil {

@@ -8,13 +8,12 @@ import (
 )
 
 func TestFilesGoInAndOut(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
-	data := dataOf(t)
-	t.Setenv("FAIRLEAD_SERVER", "")
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
+	address := serverOf(t, dataOf(t))
 	run := func(args ...string) string {
 		t.Helper()
-		got := embedded(t, append(args, "--data", data)...)
+		got := embedded(t, append(args, "--server", address)...)
 		if got.code != 0 {
 			t.Fatalf("%v: exit code %d\n%s", args, got.code, got.err)
 		}
@@ -45,7 +44,7 @@ func TestFilesGoInAndOut(t *testing.T) {
 		t.Errorf("upload prints %s", got)
 	}
 	run("files", "rm", session, "uploads/deep", "-r")
-	if got := embedded(t, "files", "get", session, "uploads/deep/plan.txt", "--data", data); got.code != exitError || !strings.Contains(got.err, "no such file") {
+	if got := embedded(t, "files", "get", session, "uploads/deep/plan.txt", "--server", address); got.code != exitError || !strings.Contains(got.err, "no such file") {
 		t.Errorf("get of a file that is gone: %d %s", got.code, got.err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 )
 
 func TestRulesOfAgentsAndSessionsNarrowTheProfile(t *testing.T) {
+	t.Parallel()
 	a := startAsker(t)
 	conn, err := rpc.Dial(a.address)
 	if err != nil {

@@ -138,6 +138,7 @@ last error  -
 `
 
 func TestSchedulesCommands(t *testing.T) {
+	t.Parallel()
 	const name = "sessions/one/schedules/c1"
 	for _, c := range []struct {
 		name string
@@ -174,6 +175,7 @@ c2        @daily        UTC            paused  -          bye           It was r
 }
 
 func TestWebhooksCommands(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		args []string
@@ -245,6 +247,7 @@ func checkHooks(t *testing.T, group string, args []string, want string, asks pro
 }
 
 func TestARefusedScheduleIsExplained(t *testing.T) {
+	t.Parallel()
 	got := embedded(t, "schedules", "create", "two", "@daily", "hi", "--server", (&fakeHooks{}).serve(t))
 	if got.code != 1 || !strings.Contains(got.err, "There is no session sessions/two.") {
 		t.Errorf("exit code %d: %s", got.code, got.err)

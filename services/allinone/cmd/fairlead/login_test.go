@@ -81,6 +81,7 @@ func (d *door) open(t *testing.T, o ...grpc.ServerOption) string {
 }
 
 func TestACredentialIsKeptAndSent(t *testing.T) {
+	t.Parallel()
 	d := &door{users: map[string]string{"fl_ann": "ann", "fl_bob": "bob"}}
 	server := d.open(t)
 	env := map[string]string{"XDG_CONFIG_HOME": t.TempDir()}

@@ -8,10 +8,12 @@ import (
 )
 
 func TestMCPServersAreAddedListedImportedAndRemoved(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	data := dataOf(t)
+	address := serverOf(t, data)
 	command := func(args ...string) (out, errs string, code int) {
-		at := append([]string{"mcp", args[0], "--data", data}, args[1:]...)
+		at := append([]string{"mcp", args[0], "--server", address}, args[1:]...)
 		return fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data, "BASE": "https://old.example.com"}, at...)
 	}
 	good := func(want string, args ...string) {

@@ -7,10 +7,12 @@ import (
 )
 
 func TestModelsOnTheCommandLine(t *testing.T) {
+	t.Parallel()
 	data := dataOf(t)
+	address := serverOf(t, data)
 	run := func(want int, args ...string) string {
 		t.Helper()
-		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", data)...)
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--server", address)...)
 		if code != want {
 			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
 		}

@@ -49,6 +49,7 @@ func (a *asker) runTurn(t *testing.T, agent, text string, mode, sessions commonv
 }
 
 func TestATurnsPermissionModeChangesWhatItsCallsMay(t *testing.T) {
+	t.Parallel()
 	a := startAsker(t)
 	const none, dflt = commonv1.PermissionMode_PERMISSION_MODE_UNSPECIFIED, commonv1.PermissionMode_PERMISSION_MODE_DEFAULT
 	const edits, plan, bypass = commonv1.PermissionMode_PERMISSION_MODE_ACCEPT_EDITS, commonv1.PermissionMode_PERMISSION_MODE_PLAN, commonv1.PermissionMode_PERMISSION_MODE_BYPASS
@@ -79,6 +80,7 @@ func TestATurnsPermissionModeChangesWhatItsCallsMay(t *testing.T) {
 }
 
 func TestAPlanIsShownAndApprovedFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	a := startAsker(t)
 	for _, c := range []struct {
 		answer, end []string
@@ -119,6 +121,7 @@ func TestAPlanIsShownAndApprovedFromTheCommandLine(t *testing.T) {
 }
 
 func TestARuleEndsTheTurn(t *testing.T) {
+	t.Parallel()
 	a := startAsker(t)
 	end, err := a.runTurn(t, "stopper", "secret.txt", 0, 0)
 	if err != nil || end.GetState() != sessionv1.TurnState_TURN_STATE_INTERRUPTED || end.GetError().GetReason() != "PERMISSION_INTERRUPT" ||

@@ -15,6 +15,7 @@ var explanation = regexp.MustCompile("(?ms)^```\n\\$ (fairlead permissions expla
 // TestExamplesOfThePermissionsPage runs what docs/permissions.md and docs/command-rules.md explain, with the profile of the
 // former.
 func TestExamplesOfThePermissionsPage(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	text := docPages(t)["permissions.md"]
 	dir := t.TempDir()
@@ -32,9 +33,10 @@ func TestExamplesOfThePermissionsPage(t *testing.T) {
 		t.Fatalf("only %d examples were found", len(examples))
 	}
 	data := dataOf(t)
+	address := serverOf(t, data, "--config", config)
 	run := func(want int, args ...string) string {
 		t.Helper()
-		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", data, "--config", config)...)
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--server", address)...)
 		if code != want {
 			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
 		}

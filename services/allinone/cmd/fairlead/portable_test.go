@@ -11,13 +11,13 @@ import (
 // TestWholeSessions does with sessions what concerns a whole one, against a
 // server in this process with a real sandbox.
 func TestWholeSessions(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	data := dataOf(t)
-	t.Setenv("FAIRLEAD_SERVER", "")
-	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
+	address := serverOf(t, data)
 	run := func(t *testing.T, args ...string) string {
 		t.Helper()
-		got := embedded(t, append(args, "--data", data)...)
+		got := embedded(t, append(args, "--server", address)...)
 		if got.code != 0 {
 			t.Fatalf("%v: exit code %d\n%s", args, got.code, got.err)
 		}
@@ -57,7 +57,7 @@ func TestWholeSessions(t *testing.T) {
 		if err := os.WriteFile(file, []byte(out[:len(out)/2]), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := embedded(t, "sessions", "import", file, "--data", data); got.code != exitError || !strings.Contains(got.err, "cut off") {
+		if got := embedded(t, "sessions", "import", file, "--server", address); got.code != exitError || !strings.Contains(got.err, "cut off") {
 			t.Errorf("half of it: exit code %d, %s", got.code, got.err)
 		}
 	})

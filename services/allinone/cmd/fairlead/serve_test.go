@@ -10,6 +10,7 @@ import (
 )
 
 func TestBanner(t *testing.T) {
+	t.Parallel()
 	box := &sandboxv1.GetCapabilitiesResponse{Level: "full", Driver: "bubblewrap"}
 	for _, c := range []struct {
 		name          string

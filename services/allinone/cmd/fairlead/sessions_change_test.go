@@ -7,11 +7,13 @@ import (
 )
 
 func TestASessionIsLabelledFoundAndArchived(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	data := dataOf(t)
+	address := serverOf(t, data)
 	run := func(args ...string) string {
 		t.Helper()
-		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", data)...)
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--server", address)...)
 		if code != 0 {
 			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
 		}

@@ -11,6 +11,7 @@ import (
 )
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		args []string
@@ -53,6 +54,7 @@ t1    COMPLETE  -        -     0      0 tokens in, 0 out, no cost  done
 }
 
 func TestSessionEvents(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		args []string

@@ -10,6 +10,7 @@ import (
 
 // TestTheSkillOfTheDocumentsIsAddedAndRemoved runs the commands of docs/skills.md on its SKILL.md.
 func TestTheSkillOfTheDocumentsIsAddedAndRemoved(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "skills.md"))
 	if err != nil {
@@ -25,8 +26,9 @@ func TestTheSkillOfTheDocumentsIsAddedAndRemoved(t *testing.T) {
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte(manifest), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	address := serverOf(t, filepath.Join(data, "server"))
 	command := func(args ...string) (string, int) {
-		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", filepath.Join(data, "server"))...)
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--server", address)...)
 		return out + errs, code
 	}
 	ran := 0

@@ -86,6 +86,7 @@ func secured(t *testing.T, d *door, dir, name string, mutual bool) string {
 }
 
 func TestCommandsSpeakTLS(t *testing.T) {
+	t.Parallel()
 	dir := certificates(t)
 	at := func(file string) string { return filepath.Join(dir, file) }
 	d := &door{users: map[string]string{"fl_ann": "ann"}}
@@ -148,6 +149,7 @@ func restCA(t *testing.T, s *httptest.Server) string {
 
 // What a login has been told of TLS holds for the commands after it.
 func TestALoginKeepsHowAServerIsReached(t *testing.T) {
+	t.Parallel()
 	dir := certificates(t)
 	at := func(file string) string { return filepath.Join(dir, file) }
 	d := &door{users: map[string]string{"fl_ann": "ann"}}
@@ -184,6 +186,7 @@ func TestAServerIgnoresTheVariablesOfClients(t *testing.T) {
 
 // A command that another one advises to run reaches the same server.
 func TestAdviceNamesTheServerAndItsAuthority(t *testing.T) {
+	t.Parallel()
 	dir := certificates(t)
 	ca := filepath.Join(dir, "ca.pem")
 	d := &door{users: map[string]string{"fl_ann": "ann"}}

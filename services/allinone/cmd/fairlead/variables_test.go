@@ -7,10 +7,12 @@ import (
 )
 
 func TestVariablesAreSetListedWithoutValuesAndDeleted(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	data := dataOf(t)
+	address := serverOf(t, data)
 	command := func(in string, args ...string) (out, errs string, code int) {
-		return fairlead(t.Context(), in, map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append([]string{"variables"}, append(args, "--data", data)...)...)
+		return fairlead(t.Context(), in, map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append([]string{"variables"}, append(args, "--server", address)...)...)
 	}
 	const value = "s3cret-of-mine"
 	if out, errs, code := command(value+"\n", "set", "TOKEN"); code != 0 || !strings.Contains(out, "TOKEN is set") {

@@ -2,7 +2,11 @@
 // matrix, or need a program that few machines have.
 package prove
 
-import "testing"
+import (
+	"flag"
+	"strconv"
+	"testing"
+)
 
 // Only skips the test under `go test -short`, which `make test` uses. The reason completes the sentence "make prove runs
 // it: …".
@@ -23,4 +27,15 @@ func Sample[E any](all []E, n int) []E {
 		some = append(some, all[i])
 	}
 	return some
+}
+
+// SideBySide lets n parallel tests of a package run at a time, unless -parallel is given: more than there are processors
+// where they wait most of the time. TestMain calls it.
+func SideBySide(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(n)) // a test binary has the flag
+	}
 }
