@@ -18,6 +18,7 @@ import (
 // TestAnswersCountOnceWhileServersAreKilled has two people answer each of many waiting calls differently while both
 // servers are killed at random moments.
 func TestAnswersCountOnceWhileServersAreKilled(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it kills two servers over and over")
 	for seed := range uint64(4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

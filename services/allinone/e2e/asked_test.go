@@ -101,6 +101,7 @@ func TestAServersQuestionIsForTheUserOfTheTurn(t *testing.T) {
 // TestAnEditedCallRunsOnceAfterItsServerWasKilled kills the server once the edited call has begun, and before its answer
 // reached a turn.
 func TestAnEditedCallRunsOnceAfterItsServerWasKilled(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		o.scenario, o.agents = filepath.Join("testdata", "waiting.yaml"), waiters
 		o.env = append(o.env, "FAIRLEAD_SESSION_LEASE_TTL=1s", "FAIRLEAD_SESSION_MAX_CLAIMS=40")

@@ -42,6 +42,7 @@ func bearer(secret string) []string {
 }
 
 func TestTheFirstKeyClosesEveryDoor(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		open := s.session(t, "assistant")

@@ -18,6 +18,7 @@ import (
 )
 
 func TestBadRESTInputIsRefusedPreciselyAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")
@@ -73,6 +74,7 @@ func TestBadRESTInputIsRefusedPreciselyAndChangesNothing(t *testing.T) {
 }
 
 func TestInternalRPCsAreNotOnThePublicListener(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -117,6 +119,7 @@ func received(stream grpc.ClientStream, err error) error {
 }
 
 func TestConverseTakesInputsAndSendsEvents(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "asker")
@@ -165,6 +168,7 @@ func TestConverseTakesInputsAndSendsEvents(t *testing.T) {
 // TestANulInAToolsNameIsTheSameOnBothStores has the model write a NUL where a text becomes
 // a column: in a tool's name, and in the description of a command that outlives its call.
 func TestANulInAToolsNameIsTheSameOnBothStores(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")

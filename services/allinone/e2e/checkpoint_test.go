@@ -44,6 +44,7 @@ func (s *system) messages(t *testing.T, session string) int {
 }
 
 func TestASessionIsRewoundWithItsFiles(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")

@@ -8,6 +8,7 @@ import (
 // TestASessionIsMadeAgainUnderTheIDOfADeletedOne runs turns with tools in both:
 // what refuses late calls of the first must not refuse those of the second.
 func TestASessionIsMadeAgainUnderTheIDOfADeletedOne(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		for range 2 {

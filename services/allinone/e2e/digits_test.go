@@ -53,6 +53,7 @@ func counting(r modeltest.Request) modeltest.Step {
 }
 
 func TestEveryDigitArrives(t *testing.T) {
+	t.Parallel()
 	for model, serve := range map[string]func(testing.TB, modeltest.Script) *modeltest.Server{"anthropic:claude-sonnet-4-6": modeltest.Anthropic, "openai:gpt-4.1": modeltest.OpenAI} {
 		kind, _, _ := strings.Cut(model, ":")
 		t.Run(kind, func(t *testing.T) {

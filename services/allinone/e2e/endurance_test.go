@@ -10,6 +10,7 @@ import (
 )
 
 func TestACommandRunsOnAsAnOperation(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")
@@ -60,6 +61,7 @@ func (s *system) checkFork(t *testing.T, session string) {
 }
 
 func TestAMessageSteersTheActiveTurnOrTakesItsPlace(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		for mode, want := range map[string]string{"STEER": "TURN_STATE_COMPLETE", "ROLLBACK": "TURN_STATE_INTERRUPTED"} {
@@ -114,6 +116,7 @@ func (s *system) waitFor(t *testing.T, turn string) (answer turnAnswer) {
 }
 
 func TestTheViewIsShortenedOnRequestAndTheConversationKept(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")

@@ -49,6 +49,7 @@ func smallArchive(t *testing.T, name, content string) string {
 }
 
 func TestPeopleAndAgentsShareTheFilesOfAWorkspace(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")
@@ -126,6 +127,7 @@ func (s *system) readsParts(t *testing.T, path, etag string) {
 
 // TestFilesAreWrittenWhileATurnRuns sends a file in pieces, and a turn begins amid it.
 func TestFilesAreWrittenWhileATurnRuns(t *testing.T) {
+	t.Parallel()
 	s := start(t, options{})
 	session := s.session(t, "coder")
 	read, write := io.Pipe()
@@ -162,6 +164,7 @@ func TestFilesAreWrittenWhileATurnRuns(t *testing.T) {
 }
 
 func TestTheArtifactsOfATurnAreTold(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")

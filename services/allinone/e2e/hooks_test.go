@@ -63,6 +63,7 @@ func next(t *testing.T, got <-chan message) message {
 }
 
 func TestAWebhookIsToldOfATurnsEndUntilItTakesTheMessage(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		o.env = []string{
 			"FAIRLEAD_SESSION_WEBHOOKS_ALLOW_HTTP=true", "FAIRLEAD_SESSION_WEBHOOKS_ALLOW_PRIVATE=true", "FAIRLEAD_SESSION_WEBHOOKS_FIRST_PAUSE=20ms",
@@ -126,6 +127,7 @@ func (s *system) delivered(t *testing.T, webhook string) {
 }
 
 func TestPrivateAddressesAreRefusedAsWebhooks(t *testing.T) {
+	t.Parallel()
 	s := start(t, options{})
 	r := s.call(t, http.MethodPost, "/v1/webhooks", `{"url":"https://127.0.0.1:9/hook"}`)
 	if r.code != http.StatusBadRequest || !strings.Contains(r.body, "BAD_WEBHOOK_URL") {
@@ -134,6 +136,7 @@ func TestPrivateAddressesAreRefusedAsWebhooks(t *testing.T) {
 }
 
 func TestASchedulesLifeOverREST(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		path := "/v1/" + s.session(t, "coder") + "/schedules"

@@ -11,6 +11,7 @@ import (
 
 // A page that points its own name at a loopback listener is, to its browser, of the same site as Fairlead.
 func TestAPageThatTookALoopbackAddressReachesNothing(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")

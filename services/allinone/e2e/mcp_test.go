@@ -110,6 +110,7 @@ func mcpChanges(frames []frame) []string {
 
 // TestATurnUsesMCPServersAndSurvivesTheirDeath has a server on the network and one in the sandbox.
 func TestATurnUsesMCPServersAndSurvivesTheirDeath(t *testing.T) {
+	t.Parallel()
 	program, err := os.ReadFile("testdata/mcpserver.py")
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ func (s *system) setMode(t *testing.T, session, mode, further string) reply {
 
 // TestTheModeOfARunningTurnChanges changes the mode while a command runs, and while a call waits for a person.
 func TestTheModeOfARunningTurnChanges(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		o.scenario, o.agents = filepath.Join("testdata", "plan.yaml"), changers
 		o.env = append(o.env, "FAIRLEAD_SESSION_LEASE_TTL=1s", "FAIRLEAD_SESSION_MAX_CLAIMS=40")

@@ -45,6 +45,7 @@ func (s *system) withMounts(t *testing.T, agent, mounts string) string {
 // TestASessionSeesTheMountsThatItOrItsAgentAsksFor has an operator who shows folders of
 // the host to those that ask for them: one to read, and one to write of a user's.
 func TestASessionSeesTheMountsThatItOrItsAgentAsksFor(t *testing.T) {
+	t.Parallel()
 	for _, four := range []bool{false, true} {
 		t.Run(map[bool]string{false: "all in one", true: "four processes"}[four], func(t *testing.T) {
 			t.Parallel()
@@ -95,6 +96,7 @@ mounts:
 // TestASessionNarrowsItsMounts has a session and an environment that ask for less than the operator gives, and for
 // more.
 func TestASessionNarrowsItsMounts(t *testing.T) {
+	t.Parallel()
 	for _, four := range []bool{false, true} {
 		t.Run(map[bool]string{false: "all in one", true: "four processes"}[four], func(t *testing.T) {
 			t.Parallel()
@@ -173,6 +175,7 @@ func compact(t *testing.T, raw json.RawMessage) string {
 // TestWhatAUserStoresStaysUntilItIsDeleted has sessions share their user's storage, and
 // the user delete it.
 func TestWhatAUserStoresStaysUntilItIsDeleted(t *testing.T) {
+	t.Parallel()
 	for _, four := range []bool{false, true} {
 		t.Run(map[bool]string{false: "all in one", true: "four processes"}[four], func(t *testing.T) {
 			t.Parallel()

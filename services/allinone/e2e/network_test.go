@@ -21,6 +21,7 @@ const secret = "hush-7c1f0d9a"
 // TestWhatCommandsDoWithTheNetworkIsInTheLog has an agent's command ask a server
 // outside, with a credential that the proxy adds, and one that is refused.
 func TestWhatCommandsDoWithTheNetworkIsInTheLog(t *testing.T) {
+	t.Parallel()
 	needCurl(t)
 	for _, four := range []bool{false, true} {
 		t.Run(map[bool]string{false: "all in one", true: "four processes"}[four], func(t *testing.T) {

@@ -39,6 +39,7 @@ func officialServers(t *testing.T) string {
 // TestAModelUsesTheOfficialServers has turns of a model call the example servers of the protocol's authors, which run
 // in the session's sandbox from a mounted folder, as docs/tools.md says.
 func TestAModelUsesTheOfficialServers(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts programs of Node.js")
 	const at = "/workspace/mnt/mcp/node_modules/@modelcontextprotocol/"
 	s := start(t, options{

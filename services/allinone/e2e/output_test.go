@@ -51,6 +51,7 @@ func (s *system) metrics(t *testing.T, service string) string {
 // TestOutputGoesOnAfterAServiceWasKilled kills a service in the middle of a command's output. Whoever
 // follows the session sees every byte of it, and none twice.
 func TestOutputGoesOnAfterAServiceWasKilled(t *testing.T) {
+	t.Parallel()
 	for _, service := range []string{"session", "tools"} {
 		t.Run(service, func(t *testing.T) {
 			t.Parallel()

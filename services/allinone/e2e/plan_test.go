@@ -24,6 +24,7 @@ func modes(frames []frame) (all []string) {
 // TestAPlanIsApprovedAfterRestarts has a turn in the mode plan show two plans. Every process is killed while one waits,
 // and after its answer.
 func TestAPlanIsApprovedAfterRestarts(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		o.scenario, o.agents = filepath.Join("testdata", "plan.yaml"), planner
 		o.env = append(o.env, "FAIRLEAD_SESSION_LEASE_TTL=1s", "FAIRLEAD_SESSION_MAX_CLAIMS=40")
@@ -85,6 +86,7 @@ func TestAPlanIsApprovedAfterRestarts(t *testing.T) {
 
 // TestNoPlanOutsideOfTheModePlan has a model show a plan that no person is asked about.
 func TestNoPlanOutsideOfTheModePlan(t *testing.T) {
+	t.Parallel()
 	s := start(t, options{scenario: filepath.Join("testdata", "plan.yaml"), agents: planner})
 	frames := s.turn(t, s.session(t, "planner"), "do it")
 	last(t, frames, "COMPLETE")

@@ -48,6 +48,7 @@ func answers() modeltest.Script {
 }
 
 func TestRealProvidersOverREST(t *testing.T) {
+	t.Parallel()
 	providers(t, func(t *testing.T, serve func(modeltest.Script) []string) {
 		s := start(t, options{env: serve(answers())})
 		frames := s.turn(t, s.session(t, "coder"), "go")
@@ -64,6 +65,7 @@ func TestRealProvidersOverREST(t *testing.T) {
 }
 
 func TestRealProvidersOverGRPC(t *testing.T) {
+	t.Parallel()
 	providers(t, func(t *testing.T, serve func(modeltest.Script) []string) {
 		s := start(t, options{four: true, env: serve(answers())})
 		sessions := sessionv1.NewSessionServiceClient(s.dial(t, s.grpc))
@@ -100,6 +102,7 @@ func TestRealProvidersOverGRPC(t *testing.T) {
 }
 
 func TestRealProvidersFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	providers(t, func(t *testing.T, serve func(modeltest.Script) []string) {
 		out, _, code := fairlead(t, serve(answers()), "run", "go")
 		if code != 0 || !strings.Contains(out, "It is 42.") || !strings.Contains(out, "Bash") {
@@ -109,6 +112,7 @@ func TestRealProvidersFromTheCommandLine(t *testing.T) {
 }
 
 func TestARefusedKeyIsAClearFailure(t *testing.T) {
+	t.Parallel()
 	providers(t, func(t *testing.T, serve func(modeltest.Script) []string) {
 		env := serve(answers())
 		for i := range env {
@@ -158,6 +162,7 @@ func (s *system) dial(t *testing.T, address string) *grpc.ClientConn {
 }
 
 func TestTheCommandLineListsWhatItRan(t *testing.T) {
+	t.Parallel()
 	s := start(t, options{})
 	server := "FAIRLEAD_SERVER=" + s.grpc
 	out, _, code := fairlead(t, []string{server}, "run", "--json", "hello there")
@@ -185,6 +190,7 @@ func TestTheCommandLineListsWhatItRan(t *testing.T) {
 }
 
 func TestChatShowsWhatTheAgentSaysFirst(t *testing.T) {
+	t.Parallel()
 	s := start(t, options{})
 	if out, _, code := fairlead(t, []string{"FAIRLEAD_SERVER=" + s.grpc}, "chat", "--agent", "assistant"); code != 0 || !strings.Contains(out, "Hello!") {
 		t.Errorf("exit code %d: %s", code, out)

@@ -28,6 +28,7 @@ const (
 
 // A turn that waits for a person is quiet for as long as the person likes.
 func TestQuietStreamsOutliveAProxyThatCutsSilentOnes(t *testing.T) {
+	t.Parallel()
 	s := start(t, options{env: []string{
 		"FAIRLEAD_SESSION_STREAM_PROGRESS_INTERVAL=" + quietInterval.String(), "FAIRLEAD_GATEWAY_HEARTBEAT=" + quietInterval.String(),
 	}})

@@ -38,6 +38,7 @@ func made(t *testing.T, r reply) string {
 // repository of a real server's: it is cloned beside the first model call, a command
 // commits to the session's branch, and the end of the turn pushes it.
 func TestAnAgentChangesARepositoryAndItsBranchIsPushed(t *testing.T) {
+	t.Parallel()
 	forge := gittest.New(t)
 	for _, four := range []bool{false, true} {
 		name := map[bool]string{false: "all in one", true: "four processes"}[four]
@@ -99,6 +100,7 @@ func TestAnAgentChangesARepositoryAndItsBranchIsPushed(t *testing.T) {
 // TestARepositoryComesBackAfterARewindToBeforeItsClone rewinds to a checkpoint of before the
 // first turn: the next turn clones again.
 func TestARepositoryComesBackAfterARewindToBeforeItsClone(t *testing.T) {
+	t.Parallel()
 	forge := gittest.New(t)
 	forge.Publish("one", map[string]string{"README.md": "hello\n"})
 	s := start(t, options{
@@ -119,6 +121,7 @@ func TestARepositoryComesBackAfterARewindToBeforeItsClone(t *testing.T) {
 // TestAForkPushesABranchOfItsOwn forks a session that works on a branch of its own: what the
 // fork does goes to the fork's.
 func TestAForkPushesABranchOfItsOwn(t *testing.T) {
+	t.Parallel()
 	forge := gittest.New(t)
 	forge.Publish("one", map[string]string{"README.md": "hello\n"})
 	s := start(t, options{

@@ -97,6 +97,7 @@ func skilled(t *testing.T, o options) *system {
 }
 
 func TestATurnUsesASkillAndCannotChangeIt(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := skilled(t, o)
 		wants(t, s.addSkill(t, "", "tenant", 0), http.StatusOK, `"version":1`)
@@ -144,6 +145,7 @@ func TestATurnUsesASkillAndCannotChangeIt(t *testing.T) {
 }
 
 func TestASessionKeepsTheVersionsOfItsSkills(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := skilled(t, o)
 		check := func(skills, kept, says string) string {
@@ -185,6 +187,7 @@ func TestASessionKeepsTheVersionsOfItsSkills(t *testing.T) {
 
 // The node loses the skill between two turns, as one that has removed it to make room.
 func TestANodeThatLostASkillGetsItAgain(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		o.data = sandboxDir(t)
 		s := skilled(t, o)
@@ -208,6 +211,7 @@ func TestANodeThatLostASkillGetsItAgain(t *testing.T) {
 }
 
 func TestAnUploadThatIsNoSkillNamesItsFaults(t *testing.T) {
+	t.Parallel()
 	s := skilled(t, options{})
 	odd := greeting("x")
 	odd["a\nb"] = "x"
@@ -227,6 +231,7 @@ func TestAnUploadThatIsNoSkillNamesItsFaults(t *testing.T) {
 }
 
 func TestASessionIsWarnedOfASkillThatWasDeleted(t *testing.T) {
+	t.Parallel()
 	s := skilled(t, options{})
 	wants(t, s.addSkill(t, "", "tenant", 0), http.StatusOK, `"version":1`)
 	session, kept := s.withSkills(t, `["greet"]`)

@@ -82,6 +82,7 @@ func (s *socket) hear(after *int64, until func(said) bool) said {
 }
 
 func TestASocketHoldsAConversation(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		c := s.socket(t, "/v1/ws")
@@ -110,6 +111,7 @@ func TestASocketHoldsAConversation(t *testing.T) {
 }
 
 func TestASocketResumesAfterAKill(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		o.env = []string{"FAIRLEAD_SESSION_LEASE_TTL=2s"}
 		s := start(t, o)
@@ -133,6 +135,7 @@ func TestASocketResumesAfterAKill(t *testing.T) {
 
 // TestThePageOnWiresOpensASocket runs the page's example in Node.js, whose WebSocket is that of browsers.
 func TestThePageOnWiresOpensASocket(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it needs Node.js 20 or newer")
 	node, err := exec.LookPath("node")
 	if err != nil && os.Getenv("CI") == "" {

@@ -28,6 +28,7 @@ const fewTokens = 9_000
 // TestSubagentsEndWithTheirTurnWhileServersAreKilled kills two servers at random moments while a turn has nine subagents
 // on two levels. A seed in three gives the turn few tokens.
 func TestSubagentsEndWithTheirTurnWhileServersAreKilled(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it kills two servers over and over")
 	for seed := range uint64(6) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

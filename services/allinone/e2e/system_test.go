@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -54,6 +55,7 @@ func run(m *testing.M) (int, error) {
 	if err := build.Run(); err != nil {
 		return 0, fmt.Errorf("build the programs: %w", err)
 	}
+	prove.SideBySide(8) // they wait for turns and for servers to start
 	return m.Run(), nil
 }
 

@@ -73,6 +73,7 @@ func (s span) attribute(key string) string {
 // TestATurnIsOneTraceAcrossFourProcesses sends a traced REST request and finds
 // every part of the turn in its trace.
 func TestATurnIsOneTraceAcrossFourProcesses(t *testing.T) {
+	t.Parallel()
 	r, address := receive(t)
 	s := start(t, options{four: true, env: []string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + address, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_BSP_SCHEDULE_DELAY=100",

@@ -9,6 +9,7 @@ import (
 )
 
 func TestACoderTurnRunsItsToolsInTheSandbox(t *testing.T) {
+	t.Parallel()
 	everyShape(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")
@@ -104,6 +105,7 @@ func ranges(frames []frame) []string {
 }
 
 func TestRepeatingATurnWithItsKeyReAttachesAndNeverRunsAgain(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")
@@ -133,6 +135,7 @@ func TestRepeatingATurnWithItsKeyReAttachesAndNeverRunsAgain(t *testing.T) {
 }
 
 func TestInterruptsStopTheModelAndTheCommand(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		for text, at := range map[string]string{"count": "text.delta", "sleep": "tool_call.decision"} {
@@ -152,6 +155,7 @@ func TestInterruptsStopTheModelAndTheCommand(t *testing.T) {
 }
 
 func TestARollbackBringsBackTheFiles(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")
@@ -176,6 +180,7 @@ func TestARollbackBringsBackTheFiles(t *testing.T) {
 }
 
 func TestAConversationContinuesAfterEverythingWasKilled(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")
@@ -195,6 +200,7 @@ func TestAConversationContinuesAfterEverythingWasKilled(t *testing.T) {
 }
 
 func TestAKillInTheMiddleOfATurnLosesNothing(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		o.env = []string{"FAIRLEAD_SESSION_LEASE_TTL=2s"} // after a kill the lease has to end first
 		if o.database == "" {
@@ -225,6 +231,7 @@ func TestAKillInTheMiddleOfATurnLosesNothing(t *testing.T) {
 }
 
 func TestTheAssistantGreetsAndCannotChangeTheWorkspace(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "assistant")
@@ -241,6 +248,7 @@ func TestTheAssistantGreetsAndCannotChangeTheWorkspace(t *testing.T) {
 }
 
 func TestBadCallsOfTheModelAreToolErrors(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "coder")
@@ -271,6 +279,7 @@ func TestBadCallsOfTheModelAreToolErrors(t *testing.T) {
 }
 
 func TestAnApprovalIsAskedForAndGivenOverREST(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		s := start(t, o)
 		session := s.session(t, "asker")

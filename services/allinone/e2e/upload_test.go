@@ -51,6 +51,7 @@ func form(t *testing.T, name, content string, fields ...string) (body, contentTy
 }
 
 func TestAFileIsUploadedOnceAndReadAnywhere(t *testing.T) {
+	t.Parallel()
 	s := start(t, options{})
 	sum := sha256.Sum256([]byte("<script>alert(1)</script>"))
 	body, kind := form(t, "page.html", "<script>alert(1)</script>", "sha256", hex.EncodeToString(sum[:]))
@@ -85,6 +86,7 @@ func TestAFileIsUploadedOnceAndReadAnywhere(t *testing.T) {
 const pixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB\x60\x82"
 
 func TestAMessageNamesFilesInsteadOfTheirData(t *testing.T) {
+	t.Parallel()
 	s := start(t, options{})
 	body, kind := form(t, "dot.png", pixel)
 	image := fileOf(t, s.call(t, http.MethodPost, "/v1/files:upload", body, "Content-Type", kind))
@@ -149,6 +151,7 @@ func stated(t *testing.T, resp *http.Response, err error, code int) {
 }
 
 func TestAnUploadIsResumedAfterACut(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, o options) {
 		if o.database != "" {
 			o.files = "file://" + t.TempDir()
@@ -267,6 +270,7 @@ func (f broken) Read([]byte) (int, error) {
 
 // TestAFileOfOneGigabyteNeedsLittleMemory uploads it with a cut, and reads it.
 func TestAFileOfOneGigabyteNeedsLittleMemory(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it moves a gigabyte")
 	s := start(t, options{})
 	const small = 128 << 20
