@@ -14,7 +14,7 @@ import (
 // it runs that command. begun matches a text that ends within an index.
 var (
 	indexed = regexp.MustCompile("[A-Za-z0-9_]\\[[^]]*(\\$\\(|`)")
-	begun   = regexp.MustCompile("[A-Za-z0-9_]\\[[^]]*$")
+	begun   = regexp.MustCompile(`[A-Za-z0-9_]\[[^]]*$`)
 )
 
 // prompts are variables from which a shell runs commands, or which say what names of programs stand for.
