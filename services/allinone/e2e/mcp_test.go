@@ -81,7 +81,7 @@ func (w *wikiServer) stop() {
 func (s *system) mcpState(t *testing.T, session, server, want string) {
 	t.Helper()
 	var last string
-	for until := time.Now().Add(60 * time.Second); time.Now().Before(until); {
+	for until := time.Now().Add(60 * time.Second); time.Now().Before(until); pause(t.Context()) {
 		last = s.call(t, http.MethodGet, "/v1/"+session+"/mcp", "").body
 		var status struct {
 			Servers []struct{ Name, State string }
