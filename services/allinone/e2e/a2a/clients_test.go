@@ -48,6 +48,7 @@ func module(t *testing.T, text string) string {
 }
 
 func TestTheOfficialClient(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "the client is installed with npm")
 	text, err := os.ReadFile("testdata/client.mjs")
 	if err != nil {
@@ -77,6 +78,7 @@ func TestTheOfficialClient(t *testing.T) {
 }
 
 func TestTheOfficialClientOfPython(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "the client is installed with pip")
 	for _, transport := range []string{"JSONRPC", "HTTP+JSON", "GRPC"} {
 		t.Run(transport, func(t *testing.T) {
@@ -133,6 +135,7 @@ func example(t *testing.T, language string, s *server) string {
 }
 
 func TestTheExampleOfThePageByCurl(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("curl is missing; install it with: apt-get install curl")
 	}
@@ -143,6 +146,7 @@ func TestTheExampleOfThePageByCurl(t *testing.T) {
 }
 
 func TestTheExampleOfThePage(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "the client is installed with npm")
 	out, err := exec.CommandContext(t.Context(), "node", module(t, example(t, "js", serve(t)))).CombinedOutput()
 	if err != nil || string(out) != "Hello there." {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestATaskSurvivesTheServersDeath(t *testing.T) {
+	t.Parallel()
 	s := &server{wiretest.Spawn(t, configuration())}
 	for _, b := range bindings {
 		t.Run(b.name, func(t *testing.T) {
@@ -28,6 +29,7 @@ func TestATaskSurvivesTheServersDeath(t *testing.T) {
 }
 
 func TestATaskIsItsUsersOwn(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	ann, bob := []string{"Authorization", "Bearer " + s.Keys["ann"]}, []string{"Authorization", "Bearer " + s.Keys["bob"]}
 	for _, b := range bindings {
@@ -66,6 +68,7 @@ func TestATaskIsItsUsersOwn(t *testing.T) {
 }
 
 func TestAnAnswerThatComesAgainAnswersNothingElse(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	for _, b := range bindings {
 		t.Run(b.name, func(t *testing.T) {
@@ -95,6 +98,7 @@ func TestAnAnswerThatComesAgainAnswersNothingElse(t *testing.T) {
 }
 
 func TestMessagesOfAgentsAreBounded(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	for _, b := range bindings {
 		t.Run(b.name, func(t *testing.T) {
@@ -114,6 +118,7 @@ func TestMessagesOfAgentsAreBounded(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	type fault struct {
 		name, method string
@@ -166,6 +171,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestBadForms(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	for _, c := range []struct {
 		path, body, version string

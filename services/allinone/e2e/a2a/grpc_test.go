@@ -35,6 +35,7 @@ func request(id, tenant string) *a2apb.SendMessageRequest {
 }
 
 func TestAStreamOverGRPC(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	client, ctx := s.dial(t), metadata.AppendToOutgoingContext(t.Context(), "a2a-version", "1.0")
 	stream, err := client.SendStreamingMessage(ctx, request("m1", "coder"))
@@ -79,6 +80,7 @@ func TestAStreamOverGRPC(t *testing.T) {
 }
 
 func TestErrorsOverGRPC(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	client := s.dial(t)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "a2a-version", "1.0")
@@ -109,6 +111,7 @@ func TestErrorsOverGRPC(t *testing.T) {
 }
 
 func TestATaskOverGRPCIsItsCallersOwn(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	client := s.dial(t)
 	as := func(user string) []string {

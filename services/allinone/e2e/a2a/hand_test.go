@@ -14,6 +14,7 @@ const (
 )
 
 func TestTheCard(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	code, text := s.Call(t, "GET", "/a2a/coder/.well-known/agent-card.json", "")
 	for _, want := range []string{`"name":"coder"`, `"description":"writes programs"`, `"url":"` + s.URL + `/a2a/coder"`, `"protocolBinding":"JSONRPC"`, `"protocolBinding":"HTTP+JSON"`, `"streaming":true`} {
@@ -32,6 +33,7 @@ func TestTheCard(t *testing.T) {
 }
 
 func TestTasksByHand(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	for _, b := range bindings {
 		t.Run(b.name, func(t *testing.T) {
@@ -118,6 +120,7 @@ func TestTasksByHand(t *testing.T) {
 }
 
 func TestAnApprovalAndAQuestion(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	for _, b := range bindings {
 		t.Run(b.name, func(t *testing.T) {
@@ -166,6 +169,7 @@ func TestAnApprovalAndAQuestion(t *testing.T) {
 }
 
 func TestADisconnectStopsNothing(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	for _, b := range bindings {
 		t.Run(b.name, func(t *testing.T) {

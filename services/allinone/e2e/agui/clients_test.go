@@ -38,6 +38,7 @@ func installed(t *testing.T) string {
 }
 
 func TestTheOfficialClients(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "the clients are installed with npm")
 	text, err := os.ReadFile("testdata/client.mjs")
 	if err != nil {
@@ -97,6 +98,7 @@ func drive(t *testing.T, cmd *exec.Cmd, see func(line string, in io.Writer)) (li
 }
 
 func TestTheExampleOfThePage(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "the client is installed with npm")
 	page, err := os.ReadFile("../../../../docs/wires.md")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestRunsByHand(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	t.Run("a message is a run, and its id a turn", func(t *testing.T) {
 		first := s.run(t, "asker", input("a thread / with any text", "r1", "hello"), nil)
@@ -146,6 +147,7 @@ func TestRunsByHand(t *testing.T) {
 }
 
 func TestADisconnectStopsNothingAndAReloadShowsTheThread(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	n := 0
 	part := s.run(t, "asker", input("t", "r1", "count"), func(f frame) bool {
@@ -166,6 +168,7 @@ func TestADisconnectStopsNothingAndAReloadShowsTheThread(t *testing.T) {
 
 // A page that did not begin a run gets a name for it, under which it may ask for the rest also when the run has ended.
 func TestAPageGetsTheRestOfARunThatItDidNotBegin(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	first := func(f frame) bool { return f.object["type"] != "TEXT_MESSAGE_CONTENT" }
 	s.run(t, "asker", input("t", "r1", "count"), first)
@@ -180,6 +183,7 @@ func TestAPageGetsTheRestOfARunThatItDidNotBegin(t *testing.T) {
 }
 
 func TestARunSurvivesTheServersDeath(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	n := 0
 	s.run(t, "asker", input("t", "r1", "count"), func(f frame) bool {
@@ -197,6 +201,7 @@ func TestARunSurvivesTheServersDeath(t *testing.T) {
 }
 
 func TestRoutesBesideRuns(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	s.run(t, "asker", input("t", "r1", "hello"), nil)
 	for _, c := range []struct {

@@ -101,6 +101,7 @@ back: ready 2 text:done one two three four five six seven eight nine ten
 `
 
 func TestTheOfficialClients(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts six versions of the official client")
 	for _, c := range []struct{ pkg, major string }{
 		{"ai", "7"}, {"ai-7-strict", "7"}, {"ai-6", "6"}, {"ai-6-strict", "6"}, {"ai-5", "5"}, {"ai-5-strict", "5"},
@@ -120,6 +121,7 @@ func TestTheOfficialClients(t *testing.T) {
 }
 
 func TestUseChatInAPage(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts the official client in a page")
 	page := regexp.MustCompile("(?s)```js\n(import \\{ useChat.*?)```").FindSubmatch(read(t, "../../../../docs/wires.md"))
 	if page == nil {

@@ -32,6 +32,7 @@ func until(t *testing.T, body io.Reader, text string) string {
 const counted = "start start-step text-start text-delta=one two three four five six seven eight nine ten text-end finish-step finish=stop"
 
 func TestAClientThatLeavesComesBack(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	ctx, leave := context.WithCancel(t.Context())
 	resp := s.Do(ctx, t, http.MethodPost, "/v1/ai-sdk/chat", say("a chat/with slash", "m1", "slow"))
@@ -61,6 +62,7 @@ func TestAClientThatLeavesComesBack(t *testing.T) {
 }
 
 func TestAKilledServerGoesOn(t *testing.T) {
+	t.Parallel()
 	s := spawn(t)
 	resp := s.Do(t.Context(), t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "slow"))
 	_ = until(t, resp.Body, `"three `)
@@ -77,6 +79,7 @@ func TestAKilledServerGoesOn(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	resp := s.Do(t.Context(), t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "long"))
 	defer func() { _ = resp.Body.Close() }()
@@ -97,6 +100,7 @@ func TestStop(t *testing.T) {
 }
 
 func TestAnAnswerIsRedone(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	again := func(chat, text string) string {
 		return strings.Replace(say(chat, "m1", text), "submit-message", "regenerate-message", 1)
@@ -131,6 +135,7 @@ func named(body, message string) string {
 }
 
 func TestAMessageIsEdited(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	s.post(t, "", say("c", "m1", "hello"))
 	s.post(t, "", say("c", "m2", "think"))
@@ -165,6 +170,7 @@ func TestAMessageIsEdited(t *testing.T) {
 }
 
 func TestAMessageInsteadOfAnAnswer(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	waiting(t, s.post(t, "?agent=asker", say("c", "m1", "ask")))
 	if got := brief(s.post(t, "?agent=asker", say("c", "m2", "never mind"))); !strings.Contains(got, "You said: never mind") {
@@ -177,6 +183,7 @@ func TestAMessageInsteadOfAnAnswer(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	body := `{"id":"c","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"hello"},{"type":"file","mediaType":"text/plain","filename":"a.txt","url":"data:text/plain;base64,aGVsbG8="}]}]}`
 	s.post(t, "", body)
@@ -190,6 +197,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestUsersOfOneServer(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	ann, bob := []string{"Authorization", "Bearer " + s.Keys["ann"]}, []string{"Authorization", "Bearer " + s.Keys["bob"]}
 	if code, text := s.Call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello")); code != http.StatusUnauthorized || strings.HasPrefix(text, "{") {
@@ -232,6 +240,7 @@ func TestUsersOfOneServer(t *testing.T) {
 
 // TestAnOperatorHasConversationsOfItsOwn also where an id is another user's, whose sessions an operator may see.
 func TestAnOperatorHasConversationsOfItsOwn(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	as := func(user string) []string { return []string{"Authorization", "Bearer " + s.Keys[user]} }
 	chat := func(user string) string {
@@ -256,6 +265,7 @@ func TestAnOperatorHasConversationsOfItsOwn(t *testing.T) {
 }
 
 func TestBadInputByHand(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	s.post(t, "", say("c", "m1", "hello"))
 	user := func(parts string) string {

@@ -108,6 +108,7 @@ func given(call, output string) string {
 }
 
 func TestTurnsByHand(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	for _, c := range []struct{ query, text, want string }{
 		{"", "hello", "start start-step text-start text-delta=You said: hello text-end finish-step finish=stop"},
@@ -129,6 +130,7 @@ func TestTurnsByHand(t *testing.T) {
 }
 
 func TestAnswersByHand(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	const tool = `"clientTools":[{"name":"where","description":"Where the person is","inputSchema":{"type":"object"}}],`
 	for _, c := range []struct {

@@ -40,6 +40,7 @@ not found: 404 true
 )
 
 func TestTheOfficialClients(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts the official clients in two languages")
 	s := serveUsers(t)
 	asker := `{"model":"scripted:agents","profile":"full","tools":["AskUserQuestion"]}`
@@ -60,6 +61,7 @@ func TestTheOfficialClients(t *testing.T) {
 }
 
 func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts an official client in two languages")
 	t.Run("Python", func(t *testing.T) {
 		s := spawn(t)
@@ -72,6 +74,7 @@ func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
 }
 
 func TestTheExampleOfThePage(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts an official client")
 	s := serveUsers(t)
 	script := strings.ReplaceAll(wiretest.Example(t, "managed-agents.md", "python", "# Claude Managed Agents", s.URL), "claude-sonnet-5-5", "scripted:agents")

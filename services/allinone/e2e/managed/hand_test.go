@@ -161,6 +161,7 @@ const oneTool = "user.message session.status_running user.message span.model_req
 	"span.model_request_start agent.message span.model_request_end session.status_idle"
 
 func TestTheQuickstartByHand(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	key := []string{"Authorization", "Bearer " + s.Keys["ann"]}
 	id := s.begin(t, toolset, key...)
@@ -218,6 +219,7 @@ func TestTheQuickstartByHand(t *testing.T) {
 }
 
 func TestAPersonDecides(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	for _, c := range []struct{ answer, want string }{{`"result":"allow"`, "It says 9007199254740993"}, {`"result":"deny","deny_message":"not now"`, "not now"}} {
 		id := s.begin(t, `[{"type":"agent_toolset_20260401","default_config":{"permission_policy":{"type":"always_ask"}}}]`)
@@ -252,6 +254,7 @@ func TestAPersonDecides(t *testing.T) {
 }
 
 func TestTheClientRunsATool(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t, `[{"type":"custom","name":"weather","description":"Says the weather.","input_schema":{"type":"object","properties":{"city":{"type":"string"}}}}]`)
 	st := s.follow(t, id, "")
@@ -268,6 +271,7 @@ func TestTheClientRunsATool(t *testing.T) {
 }
 
 func TestAnInterruptAndWhatFollows(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t, toolset)
 	st := s.follow(t, id, "?event_deltas[]=agent.message")
@@ -288,6 +292,7 @@ func TestAnInterruptAndWhatFollows(t *testing.T) {
 }
 
 func TestFailuresAreTold(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t, toolset)
 	st := s.follow(t, id, "")
@@ -311,6 +316,7 @@ func TestFailuresAreTold(t *testing.T) {
 }
 
 func TestARepeatedPostHasOneEffect(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t, toolset)
 	const count = "X-Stainless-Retry-Count"
@@ -333,6 +339,7 @@ func TestARepeatedPostHasOneEffect(t *testing.T) {
 }
 
 func TestAStreamResumesAfterItsLastEvent(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t, toolset)
 	st := s.follow(t, id, "")
@@ -346,6 +353,7 @@ func TestAStreamResumesAfterItsLastEvent(t *testing.T) {
 }
 
 func TestAServerThatIsKilledLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := spawn(t)
 	id := s.begin(t, toolset)
 	st := s.follow(t, id, "?event_deltas[]=agent.message")

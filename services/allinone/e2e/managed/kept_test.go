@@ -9,6 +9,7 @@ import (
 )
 
 func TestBadInputNamesItsField(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t, toolset)
 	events := "/sessions/" + id + "/events"
@@ -63,6 +64,7 @@ func TestBadInputNamesItsField(t *testing.T) {
 }
 
 func TestWhatIsKeptComesBack(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	agent := s.must(t, "POST", "/agents", `{"name":"Ä b","description":"d","model":{"id":"scripted:agents","effort":"high"},"metadata":{"Key Ü":"v","gone":"x"}}`)
 	if agent.text("name") != "Ä b" || agent.text("metadata", "Key Ü") != "v" || agent.text("model", "effort", "type") != "high" || fmt.Sprint(agent["version"]) != "1" {
@@ -124,6 +126,7 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 }
 
 func TestMetadataOfAUserAreNoFault(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	bob := []string{"Authorization", "Bearer " + s.Keys["bob"]}
 	code, text := s.Call(t, "POST", "/v1/sessions", `{"agent":"coder","metadata_json":"{\"managed_session\":{\"self_hosted\":true,\"tools\":[{\"type\":\"agent_toolset_20260401\",\"configs\":[{\"name\":\"bash\"}]}]}}"}`, bob...)

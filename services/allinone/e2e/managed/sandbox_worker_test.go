@@ -117,6 +117,7 @@ func turnEnds(t *testing.T, st *stream) (all []object) {
 }
 
 func TestTheSandboxAsAWorker(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "sandbox")
 	if out, err := exec.Command("go", "build", "-o", program, "github.com/fairlead/fairlead/services/sandbox/cmd/sandbox").CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)

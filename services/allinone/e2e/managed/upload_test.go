@@ -12,6 +12,7 @@ import (
 
 // TestAnUploadThatBreaksOffIsNoFile at any of the doors for files, however it breaks off.
 func TestAnUploadThatBreaksOffIsNoFile(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	const form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"half.txt\"\r\nContent-Type: text/plain\r\n\r\nthe first half"
 	for _, c := range []struct {
@@ -42,6 +43,7 @@ func TestAnUploadThatBreaksOffIsNoFile(t *testing.T) {
 
 // TestARepeatedUploadIsItsOwnFile although another one of the same name came in between.
 func TestARepeatedUploadIsItsOwnFile(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	upload := func(content string, header ...string) string {
 		form := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f.txt\"\r\nContent-Type: text/plain\r\n\r\n" + content + "\r\n--b--\r\n"

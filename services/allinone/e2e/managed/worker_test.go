@@ -95,6 +95,7 @@ func (h *hosted) result(use, text string) string {
 }
 
 func TestAWorkerRunsTheToolsOfASession(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	h := beginHosted(t, s)
 	if w := h.poll(t, "?block_ms=10"); w != nil {
@@ -161,6 +162,7 @@ func TestAWorkerRunsTheToolsOfASession(t *testing.T) {
 }
 
 func TestWorkOfADeadWorkerIsGivenOutAgain(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	h := beginHosted(t, s)
 	s.say(t, h.session, "hosted, please", h.api...)
@@ -190,6 +192,7 @@ func TestWorkOfADeadWorkerIsGivenOutAgain(t *testing.T) {
 }
 
 func TestAnEnvironmentKeyServesItsEnvironmentAlone(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	h, other := beginHosted(t, s), beginHosted(t, s)
 	if code, text := s.Call(t, "GET", base+h.queue+"/poll", "", append(h.key, "Anthropic-Worker-ID", "\xff")...); code != http.StatusBadRequest || !strings.Contains(text, "Anthropic-Worker-ID") {
@@ -258,6 +261,7 @@ func (h *hosted) runWorker(t *testing.T, folder, program, script string) *exec.C
 
 // TestAnOfficialWorkerIsKilledInMidCall shows that the next worker finds the call open, and that one result counts.
 func TestAnOfficialWorkerIsKilledInMidCall(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts official workers in two languages, and waits for a lease")
 	s := serveUsers(t)
 	for language, start := range map[string]func(t *testing.T, h *hosted, folder string) *exec.Cmd{
@@ -292,6 +296,7 @@ func TestAnOfficialWorkerIsKilledInMidCall(t *testing.T) {
 
 // TestTheOfficialWorker runs the calls of a session. Another one goes on after it was killed, and makes no call again that was answered.
 func TestTheOfficialWorker(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts an official worker")
 	s := serveUsers(t)
 	h, folder := beginHosted(t, s), t.TempDir()
@@ -321,6 +326,7 @@ func TestTheOfficialWorker(t *testing.T) {
 // TestAStreamTellsWhatTheLogDoesNotHave: new titles and metadata, and that a session was archived. It tells so at once, and
 // not at the third heartbeat.
 func TestAStreamTellsWhatTheLogDoesNotHave(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t, toolset)
 	st := s.follow(t, id, "")

@@ -74,6 +74,7 @@ func result(t *testing.T, resp *http.Response) (m map[string]any) {
 }
 
 func TestWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	s := serve(t, map[string]any{"gateway": map[string]any{"allowed-origins": []string{"https://app.example.com"}}})
 	made, err := s.all.CreateSession(t.Context(), &sessionv1.CreateSessionRequest{SessionId: "admins"})
 	if err != nil {
@@ -126,6 +127,7 @@ func TestWhatIsRefused(t *testing.T) {
 }
 
 func TestACallIsMadeOnceUnderAKey(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	body, headers := modernCall("1", "Bash", `{"command":"echo x >> n.txt; wc -l < n.txt"}`, "")
 	headers = append(headers, "Idempotency-Key", "k1")
@@ -147,6 +149,7 @@ func TestACallIsMadeOnceUnderAKey(t *testing.T) {
 }
 
 func TestARequestStateIsBoundToItsCall(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	ask := func(user, arguments string) (state string) {
 		body, headers := modernCall("1", "Write", arguments, "")
@@ -201,6 +204,7 @@ func (s *server) initialize(t *testing.T, user string) []string {
 }
 
 func TestASessionOfTheProtocolIsItsUsers(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	headers := s.initialize(t, "ann")
 	list := `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`
@@ -219,6 +223,7 @@ func TestASessionOfTheProtocolIsItsUsers(t *testing.T) {
 
 // A client of an earlier revision that loses its connection comes back for the result.
 func TestAClientThatIsDisconnectedComesBack(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	headers := s.initialize(t, "ann")
 	ctx, cancel := context.WithCancel(t.Context())

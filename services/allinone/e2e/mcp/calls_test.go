@@ -37,6 +37,7 @@ func call(t *testing.T, c *sdk.ClientSession, tool string, arguments map[string]
 }
 
 func TestAClientListsAndCallsTools(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	eras(t, func(t *testing.T, revision string) {
 		c := s.connect(t, "ann", "/mcp", revision, nil)
@@ -83,6 +84,7 @@ func TestAClientListsAndCallsTools(t *testing.T) {
 }
 
 func TestPathsNameAgentsAndSessions(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	c := s.connect(t, "ann", "/mcp/agents/asker", modern, nil)
 	if listed, err := c.ListTools(t.Context(), nil); err != nil || len(listed.Tools) != 2 {
@@ -138,6 +140,7 @@ func (p *person) options() *sdk.ClientOptions {
 }
 
 func TestACallThatNeedsAnApproval(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	eras(t, func(t *testing.T, revision string) {
 		for action, failed := range map[string]bool{"accept": false, "decline": true, "cancel": true} {
@@ -163,6 +166,7 @@ func TestACallThatNeedsAnApproval(t *testing.T) {
 
 // A tool that asks a person asks the client's.
 func TestAToolThatAsksAQuestion(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	questions := map[string]any{"questions": []any{
 		map[string]any{"question": "Which color?", "header": "Color", "multiSelect": false, "options": []any{
@@ -191,6 +195,7 @@ func TestAToolThatAsksAQuestion(t *testing.T) {
 
 // A client that cannot ask its person waits, and learns where the answer can be given.
 func TestACallThatIsApprovedElsewhere(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	eras(t, func(t *testing.T, revision string) {
 		said := make(chan string, 10)
@@ -243,6 +248,7 @@ func (s *server) asked(t *testing.T, session string) (last *sessionv1.ApprovalRe
 
 // A client that cancels stops its own call, and no other turn of the session.
 func TestACancelledCallIsStopped(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	eras(t, func(t *testing.T, revision string) {
 		said := make(chan string, 100)

@@ -71,6 +71,7 @@ const greeted = "Bash Read Write\nhello from /workspace\n"
 
 // The example of the page is the official TypeScript client of version 2.
 func TestTheTypeScriptClients(t *testing.T) {
+	t.Parallel()
 	node := wiretest.Have(t, modules+"/node/bin/node", "npm ci --prefix deploy/tools/mcp")
 	s := serve(t, nil)
 	t.Run("version 2, as on the page", func(t *testing.T) {
@@ -98,6 +99,7 @@ func TestTheTypeScriptClients(t *testing.T) {
 }
 
 func TestThePythonClient(t *testing.T) {
+	t.Parallel()
 	interpreter := wiretest.Have(t, python, "make bin/mcp/.stamp")
 	s := serve(t, nil)
 	file := filepath.Join(t.TempDir(), "example.py")
@@ -111,6 +113,7 @@ func TestThePythonClient(t *testing.T) {
 
 // The other examples configure programs: their requests are what those programs send.
 func TestTheConfigurationsOnThePage(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	var code struct {
 		Servers map[string]struct {

@@ -227,6 +227,7 @@ const (
 
 // The official suite judges a server whose session has, as an MCP server, the tools that the suite calls.
 func TestTheOfficialConformanceSuite(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "the suite takes half a minute for each revision")
 	node := wiretest.Have(t, modules+"/node/bin/node", "npm ci --prefix deploy/tools/mcp")
 	suite := wiretest.Have(t, modules+"/@modelcontextprotocol/conformance/dist/index.js", "npm ci --prefix deploy/tools/mcp")

@@ -11,6 +11,7 @@ import (
 // A command that never speaks is reported in plain words within its time to start. One of the two is a stand-in for npx
 // in a sandbox without network, which waits for its registry.
 func TestACommandThatSaysNothingIsReported(t *testing.T) {
+	t.Parallel()
 	servers := map[string]any{
 		"packed": map[string]any{"command": "/workspace/npx", "args": []string{"-y", "a-server"}},
 		"mute":   map[string]any{"command": "sleep", "args": []string{"600"}},

@@ -34,6 +34,7 @@ func (s *server) post(t *testing.T, user, path, revision, method, name, params s
 // TestACallThatSaysNothingKeepsItsAnswerAlive: a proxy with an idle limit cuts an answer that has not begun, and the cut
 // cancels the call. The command ends only after the test has read the beginning of the answer and two comments.
 func TestACallThatSaysNothingKeepsItsAnswerAlive(t *testing.T) {
+	t.Parallel()
 	s := serve(t, map[string]any{"gateway": map[string]any{"mcp-sessions": false, "heartbeat": "100ms"}})
 	eras(t, func(t *testing.T, revision string) {
 		const command = `rm -f go; until [ -e go ]; do sleep 0.1; done; echo went`
@@ -76,6 +77,7 @@ func TestACallThatSaysNothingKeepsItsAnswerAlive(t *testing.T) {
 
 // TestAnErrorThatComesSoonHasItsStatus: the protocol wants 400 for it, and the answer has not begun.
 func TestAnErrorThatComesSoonHasItsStatus(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	if resp := s.post(t, "ann", "/mcp", modern, "tools/call", "Nothing", `"name":"Nothing","arguments":{},`); resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a tool that does not exist is %d", resp.StatusCode)

@@ -68,6 +68,7 @@ func (l *library) hears(t *testing.T, want string) {
 }
 
 func TestCompletionAndSubscriptionsReachTheServersOfTheSession(t *testing.T) {
+	t.Parallel()
 	l := newLibrary(t)
 	agent := func(tools ...string) map[string]any {
 		return map[string]any{"prompt": "Read.", "profile": "full", "tools": tools, "mcp-servers": map[string]any{"library": map[string]any{"url": l.url}}}

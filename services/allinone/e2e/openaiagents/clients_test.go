@@ -67,6 +67,7 @@ automations: 404 true
 )
 
 func TestTheOfficialClients(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts the official clients in two languages")
 	s := serveUsers(t)
 	s.careful(t, "Authorization", "Bearer "+s.Keys["ann"])
@@ -85,6 +86,7 @@ func TestTheOfficialClients(t *testing.T) {
 }
 
 func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts an official client in two languages")
 	t.Run("Python", func(t *testing.T) {
 		s := spawn(t)
@@ -97,6 +99,7 @@ func TestAnOfficialClientComesBackToAServerThatWasKilled(t *testing.T) {
 }
 
 func TestTheExampleOfThePage(t *testing.T) {
+	t.Parallel()
 	prove.Only(t, "it starts an official client")
 	s := serveUsers(t)
 	example := wiretest.Example(t, "openai-agents.md", "python", "# OpenAI Agents", s.URL)

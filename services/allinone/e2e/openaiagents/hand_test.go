@@ -12,6 +12,7 @@ const oneTool = "turn.created in_progress turn.in_progress turn.item.added:messa
 	"turn.item.added:message turn.content_part.added turn.output_text.delta turn.output_text.done turn.content_part.done turn.item.done:message turn.completed idle"
 
 func TestTheQuickstartByHand(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	key := []string{"Authorization", "Bearer " + s.Keys["ann"], "OpenAI-Beta", "agents=v1"}
 	id := s.begin(t, key...)
@@ -80,6 +81,7 @@ func TestTheQuickstartByHand(t *testing.T) {
 }
 
 func TestAStreamedSession(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	st := s.follow(t, "POST", "/sessions", `{"agent":{"model":"scripted:agents"},"environment":{"type":"none"},"input":"hello","stream":true,"metadata":{"a":"b"}}`)
 	first, _ := st.next()
@@ -103,6 +105,7 @@ func TestAStreamedSession(t *testing.T) {
 }
 
 func TestAPersonDecides(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	s.careful(t)
 	for decision, want := range map[string]string{"approve": "turn.completed It says 9007199254740993", "deny": "turn.completed It says ", "cancel": "turn.cancelled "} {
@@ -136,6 +139,7 @@ func TestAPersonDecides(t *testing.T) {
 }
 
 func TestTheClientRunsATool(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t)
 	st := s.events(t, id)
@@ -170,6 +174,7 @@ func TestTheClientRunsATool(t *testing.T) {
 }
 
 func TestACancelAndAFollowUp(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t)
 	st := s.events(t, id)
@@ -204,6 +209,7 @@ func TestACancelAndAFollowUp(t *testing.T) {
 }
 
 func TestAMessageSteersTheTurn(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t)
 	st := s.events(t, id)
@@ -233,6 +239,7 @@ func TestAMessageSteersTheTurn(t *testing.T) {
 }
 
 func TestASubagentIsRead(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	code, text := s.Call(t, "POST", "/v1/agents?agentId=boss", `{"model":"scripted:agents","profile":"full","tools":["Task","Bash"],"subagents":[{"name":"leaf","description":"answers","prompt":"Answer."}]}`)
 	if code != http.StatusOK {

@@ -11,6 +11,7 @@ import (
 // TestAStreamGoesOnAfterTheServerWasKilled in the middle of a message: what the client has of it is not repeated, and
 // nothing is missing.
 func TestAStreamGoesOnAfterTheServerWasKilled(t *testing.T) {
+	t.Parallel()
 	s := spawn(t)
 	id := s.begin(t)
 	st := s.events(t, id)
@@ -60,6 +61,7 @@ func TestAStreamGoesOnAfterTheServerWasKilled(t *testing.T) {
 }
 
 func TestAPageThatIsLoadedAgain(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t)
 	st := s.events(t, id)
@@ -78,6 +80,7 @@ func TestAPageThatIsLoadedAgain(t *testing.T) {
 }
 
 func TestBadInputIsNamed(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.begin(t)
 	events := "/sessions/" + id + "/events"
@@ -143,6 +146,7 @@ func TestBadInputIsNamed(t *testing.T) {
 }
 
 func TestARepetitionHasNoSecondEffect(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	body := `{` + inline + `,` + hosted + `,"input":"hello"}`
 	first := s.must(t, "POST", "/sessions", body, "X-Stainless-Retry-Count", "0")
@@ -160,6 +164,7 @@ func TestARepetitionHasNoSecondEffect(t *testing.T) {
 }
 
 func TestWhatIsKeptComesBack(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	agent := s.must(t, "POST", "", `{"name":"Ä b","model":"scripted:agents","instructions":"Help.","reasoning":{"effort":"high"},"metadata":{"Key Ü":"v"},"tools":[`+weather+`]}`)
 	if agent.text("object") != "agent" || agent.text("name") != "Ä b" || agent.text("metadata", "Key Ü") != "v" || agent.text("reasoning", "effort") != "high" || agent.list("tools")[0].text("name") != "weather" {
@@ -238,6 +243,7 @@ func parse(text string) object {
 }
 
 func TestMetadataOfAUserBreakNoList(t *testing.T) {
+	t.Parallel()
 	s := serveUsers(t)
 	ann, bob := []string{"Authorization", "Bearer " + s.Keys["ann"]}, []string{"Authorization", "Bearer " + s.Keys["bob"]}
 	for _, kept := range []string{`{"openai_session":null}`, `{"openai_session":{"agent":{},"environment":null}}`, `{"openai_session":{"environment":{"type":"none"}}}`} {
@@ -255,6 +261,7 @@ func TestMetadataOfAUserBreakNoList(t *testing.T) {
 }
 
 func TestAnInlineAgentIsAsItWasSent(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	body := `{"agent":{"model":"scripted:agents","instructions":"Be kind."},` + hosted + `}`
 	seen := map[string]bool{}
