@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -47,6 +48,15 @@ func startFleet(t *testing.T, further ...string) *fleet {
 		f.startNode(t, n)
 	}
 	a := o.addrs
+	for _, n := range []string{"a", "b"} { // or session counts one that takes a second to start as lost
+		until(t, "node "+n+" listens", func() bool {
+			conn, err := net.Dial("tcp", a["node-"+n])
+			if err != nil {
+				return false
+			}
+			return conn.Close() == nil
+		})
+	}
 	list := "a=" + a["node-a"] + ",b=" + a["node-b"]
 	f.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", "", "--data", filepath.Join(o.data, "tools"), "--sandbox-nodes", list, "--session", a["session-peer"]})
 	f.spawn(t, "session", append([]string{"--public", a["session"], "--peer", a["session-peer"], "--ops", a["session-ops"], "--data", filepath.Join(o.data, "session"),
