@@ -8,19 +8,21 @@ import (
 )
 
 // taking keeps the two ways in which this replica takes sessions apart, so that it takes no more than it may: a
-// claim alone, or any number of submissions that take a session each.
+// claim alone, or any number of submissions that take a session each. Dispatcher.mu guards it.
 type taking struct {
-	alone   sync.RWMutex
-	pending map[string]int // submissions that may take a session, by tenant; Dispatcher.mu guards it
+	claiming   bool // a claim runs, or waits for the submissions to end
+	submitting int
+	submitted  *sync.Cond     // the last submission has ended
+	pending    map[string]int // submissions that may take a session, by tenant
 }
 
 // Submit puts a command into an inbox. If the session is idle and there is room, this replica takes it in the same
 // commit, which saves the turn the commit of a claim.
 func (d *Dispatcher) Submit(ctx context.Context, n store.Submit) (store.Answer, error) {
-	if !d.alone.TryRLock() { // a claim is running, or waits to
+	if !d.beginSubmit() {
 		return d.deps.Store.Submit(ctx, n)
 	}
-	defer d.alone.RUnlock()
+	defer d.endSubmit()
 	run := d.makeRoom(n.Tenant)
 	if run == nil {
 		return d.deps.Store.Submit(ctx, n)
@@ -35,6 +37,40 @@ func (d *Dispatcher) Submit(ctx context.Context, n store.Submit) (store.Answer, 
 		d.start(run, *answer.Lease, 0) //nolint:contextcheck // the worker outlives the request
 	}
 	return answer, err
+}
+
+// beginSubmit begins a submission that may take a session, unless a claim runs or waits to.
+func (d *Dispatcher) beginSubmit() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.claiming {
+		return false
+	}
+	d.submitting++
+	return true
+}
+
+func (d *Dispatcher) endSubmit() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.submitting--; d.submitting == 0 {
+		d.submitted.Signal()
+	}
+}
+
+// beginClaim keeps new submissions from taking sessions, and waits for those that may.
+func (d *Dispatcher) beginClaim() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for d.claiming = true; d.submitting > 0; {
+		d.submitted.Wait()
+	}
+}
+
+func (d *Dispatcher) endClaim() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.claiming = false
 }
 
 // makeRoom returns the context of a worker for another session of a tenant, nil if there is no room for one or another
@@ -76,8 +112,8 @@ func (d *Dispatcher) countPending(tenant string, n int) {
 
 // claim takes as many sessions as there is room for.
 func (d *Dispatcher) claim(ctx context.Context) {
-	d.alone.Lock()
-	defer d.alone.Unlock()
+	d.beginClaim()
+	defer d.endClaim()
 	d.left.Store(true) // a worker that ends from here on makes room that this look does not know of
 	if left := d.claimAll(ctx); !left {
 		d.left.Store(false)

@@ -86,6 +86,7 @@ var errStopping = errors.New("the server is stopping")
 // New returns a dispatcher; Run does the work.
 func New(c Config, d *turn.Deps, h *hub.Hub, log *slog.Logger) *Dispatcher {
 	out := &Dispatcher{config: c, deps: d, hub: h, log: log, held: map[store.Key]*heldLease{}, look: make(chan struct{}, 1), taking: taking{pending: map[string]int{}}}
+	out.submitted = sync.NewCond(&out.mu)
 	out.children.Store(true)
 	return out
 }
