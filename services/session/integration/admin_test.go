@@ -16,12 +16,14 @@ import (
 )
 
 func TestKeysOfTheAdminCommandAreInTheAuditLog(t *testing.T) {
+	t.Parallel()
 	for name, database := range map[string]func(*testing.T) string{
 		"sqlite":   func(*testing.T) string { return "" },
 		"postgres": func(t *testing.T) string { return pgtest.New(t) },
 	} {
 		for tenant, first := range map[string]string{"default": "CreateUser users/root", "acme": "CreateTenant tenants/acme"} {
 			t.Run(name+" "+tenant, func(t *testing.T) {
+				t.Parallel()
 				f := prepare(t, greets, func(c *session.Config) { c.DatabaseURL = config.Secret(database(t)) })
 				keysOfAnAdmin(t, f.config, tenant)
 				f.run(t)

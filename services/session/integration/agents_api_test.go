@@ -63,6 +63,7 @@ func refusedAs(t *testing.T, what string, err error, code codes.Code, reason ses
 }
 
 func TestASessionKeepsTheVersionOfItsAgent(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	made := f.createAgent(ctx, t, "fixer", fixer(3))
@@ -107,6 +108,7 @@ func TestASessionKeepsTheVersionOfItsAgent(t *testing.T) {
 }
 
 func TestAFaultySpecIsRefusedWithItsFields(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	f.createAgent(t.Context(), t, "fixer", fixer(3))
 	twice := named("books", "books")
@@ -151,6 +153,7 @@ func TestAFaultySpecIsRefusedWithItsFields(t *testing.T) {
 }
 
 func TestAChangeOfAnAgentMayBeRefused(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	f.createAgent(ctx, t, "fixer", fixer(3))
@@ -208,6 +211,7 @@ func TestAChangeOfAnAgentMayBeRefused(t *testing.T) {
 }
 
 func TestAgentsAreListedWithThoseOfTheFile(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	for i := range 4 {
@@ -251,6 +255,7 @@ func TestAgentsAreListedWithThoseOfTheFile(t *testing.T) {
 }
 
 func TestOnlyOperatorsChangeAgents(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	f.createAgent(t.Context(), t, "fixer", fixer(3))
 	ann := principal.With(t.Context(), principal.Principal{Tenant: "default", User: "ann", Role: principal.RoleUser})
@@ -268,6 +273,7 @@ func TestOnlyOperatorsChangeAgents(t *testing.T) {
 }
 
 func TestARepeatedChangeOfAnAgentIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	for range 2 {
 		if a, err := f.agents.CreateAgent(t.Context(), &sessionv1.CreateAgentRequest{AgentId: "fixer", Spec: fixer(3), RequestId: "c"}); err != nil || a.Agent.Version != 1 {

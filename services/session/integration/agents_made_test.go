@@ -68,6 +68,7 @@ func (f *fixture) toldIn(ctx context.Context, t *testing.T, session, message str
 }
 
 func TestAnAgentMakesAgentsThatCanDoNoMoreThanItself(t *testing.T) {
+	t.Parallel()
 	f := start(t, making, makers)
 	olga := as(t.Context(), "olga", principal.RoleOperator)
 	if got := f.told(olga, t, "make"); !strings.Contains(got, "agents/notes has version 1") {
@@ -125,6 +126,7 @@ func TestAnAgentMakesAgentsThatCanDoNoMoreThanItself(t *testing.T) {
 }
 
 func TestOnlyWhoMayMakeAgentsMakesThemByAnAgent(t *testing.T) {
+	t.Parallel()
 	f := start(t, making, makers)
 	root, people := as(t.Context(), "root", principal.RoleAdmin), sessionv1.NewIdentityServiceClient(f.conn)
 	limited := principal.Principal{Tenant: "default", User: "olga", Role: principal.RoleOperator, Scopes: []string{"sessions.write", "sessions.read"}}
@@ -148,6 +150,7 @@ func TestOnlyWhoMayMakeAgentsMakesThemByAnAgent(t *testing.T) {
 }
 
 func TestACallMakesOneVersionHoweverOftenItIsMade(t *testing.T) {
+	t.Parallel()
 	var st *faulty.Store
 	f := startFaulty(t, making, func(s *faulty.Store) { st = s }, makers)
 	olga := as(t.Context(), "olga", principal.RoleOperator)

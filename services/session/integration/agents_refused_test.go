@@ -58,6 +58,7 @@ func (f *fixture) refused(ctx context.Context, t *testing.T, agent string) error
 }
 
 func TestAnAgentWhoseToolDoesNotExistIsRefusedAndOthersWork(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [done]}]}", withOdd)
 	created, err := f.CreateSession(t.Context(), &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: "agents/odd"}})
 	if err != nil {

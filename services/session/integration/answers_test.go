@@ -20,6 +20,7 @@ import (
 )
 
 func TestTwoPeopleAnswerOneApproval(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleOperator})
 	bob := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "bob", Role: principal.RoleOperator})
@@ -59,6 +60,7 @@ func TestTwoPeopleAnswerOneApproval(t *testing.T) {
 }
 
 func TestAClientsResultThatIsRepeatedIsOneResult(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	s := f.session(t.Context(), t)
 	created, err := f.CreateTurn(t.Context(), &sessionv1.CreateTurnRequest{Parent: s, Text: "client", ClientTools: []*sessionv1.ClientTool{{Name: "where"}}})
@@ -99,6 +101,7 @@ func (f *fixture) waitForCall(ctx context.Context, t *testing.T, s string) (call
 }
 
 func TestACallThatWasInterruptedWhileItWaitedDidNothing(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	s := f.session(t.Context(), t)
 	turn := f.create(t.Context(), t, s, "write")
@@ -124,6 +127,7 @@ func answersWithin(ttl time.Duration) func(*session.Config) {
 }
 
 func TestACallThatGetsNoAnswerExpires(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		text, want string
 		tools      []*sessionv1.ClientTool
@@ -132,6 +136,7 @@ func TestACallThatGetsNoAnswerExpires(t *testing.T) {
 		"a client's result": {"client", "not known whether the client has done anything", []*sessionv1.ClientTool{{Name: "where"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, asking, answersWithin(300*time.Millisecond))
 			s := f.session(t.Context(), t)
 			created, err := f.CreateTurn(t.Context(), &sessionv1.CreateTurnRequest{Parent: s, Text: c.text, ClientTools: c.tools})

@@ -26,6 +26,7 @@ const (
 
 // TestAnApprovalReachesToolsAsThePersonGaveIt answers through a restarted replica.
 func TestAnApprovalReachesToolsAsThePersonGaveIt(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answer *sessionv1.ResolveApprovalRequest
 		want   *toolsv1.Approval
@@ -38,6 +39,7 @@ func TestAnApprovalReachesToolsAsThePersonGaveIt(t *testing.T) {
 		"once, and the person says": {&sessionv1.ResolveApprovalRequest{Approved: true, Scope: onlyThis, Comment: "go on"}, &toolsv1.Approval{Approved: true, Scope: onlyThis, Comment: "go on"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, asking)
 			s := f.session(t.Context(), t)
 			turn := f.create(t.Context(), t, s, "write")
@@ -76,6 +78,7 @@ func TestAnApprovalReachesToolsAsThePersonGaveIt(t *testing.T) {
 }
 
 func TestASecondApprovalLearnsOfTheFirst(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	s := f.session(t.Context(), t)
 	turn := f.create(t.Context(), t, s, "write")
@@ -113,6 +116,7 @@ func TestASecondApprovalLearnsOfTheFirst(t *testing.T) {
 }
 
 func TestAnApprovalThatMakesNoSenseIsRefused(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	s := f.session(t.Context(), t)
 	f.create(t.Context(), t, s, "write")

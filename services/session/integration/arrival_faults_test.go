@@ -119,6 +119,7 @@ func (b *broken) checkArrival(ctx context.Context, on sessionv1.OnActive) error 
 // fail in turn, and the first reads of the inbox and of turns, before the work and
 // after it, while a message steers a turn or rolls it back.
 func TestWhatArrivesTakesEffectOnceWhateverCallOfTheStoreFails(t *testing.T) {
+	t.Parallel()
 	var starting sync.Mutex
 	begin := func(what string, fail func(*faulty.Store)) *broken {
 		starting.Lock()
@@ -150,7 +151,7 @@ func TestWhatArrivesTakesEffectOnceWhateverCallOfTheStoreFails(t *testing.T) {
 			}
 			for n := 1; n <= calls; n++ {
 				for place, when := range map[string]faulty.When{"before": faulty.Before, "after": faulty.After} {
-					if points++; raceDetector && points%40 != 0 {
+					if points++; sampled() && points%40 != 0 {
 						continue // `make prove` takes them all
 					}
 					all.Go(func() error {

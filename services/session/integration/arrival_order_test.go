@@ -13,6 +13,7 @@ import (
 
 // TestTurnsThatStopAnotherRunInTheOrderInWhichTheyCame lets all messages arrive before the worker looks.
 func TestTurnsThatStopAnotherRunInTheOrderInWhichTheyCame(t *testing.T) {
+	t.Parallel()
 	const (
 		queue     = sessionv1.OnActive_ON_ACTIVE_QUEUE
 		interrupt = sessionv1.OnActive_ON_ACTIVE_INTERRUPT
@@ -28,6 +29,7 @@ func TestTurnsThatStopAnotherRunInTheOrderInWhichTheyCame(t *testing.T) {
 		{"one that undoes and one that interrupts a turn that waits", "write", rollback, interrupt},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			var db *faulty.Store
 			f := startFaulty(t, arrivals, func(s *faulty.Store) { db = s })
 			ctx := t.Context()
@@ -49,7 +51,7 @@ func TestTurnsThatStopAnotherRunInTheOrderInWhichTheyCame(t *testing.T) {
 }
 
 // TestATurnThatIsStoppedWhileItsAnswerEndsMakesRoomForWhatStoppedIt lets the messages arrive when the model has said all.
-// The watcher of the inbox sees none of them.
+// The watcher of the inbox sees none of them. It runs alone: the watcher must look before the answer ends.
 func TestATurnThatIsStoppedWhileItsAnswerEndsMakesRoomForWhatStoppedIt(t *testing.T) {
 	for name, on := range map[string]sessionv1.OnActive{
 		"interrupt": sessionv1.OnActive_ON_ACTIVE_INTERRUPT, "rollback": sessionv1.OnActive_ON_ACTIVE_ROLLBACK,
@@ -97,6 +99,7 @@ func (h *ending) Commit(ctx context.Context, writes []store.Write) ([]error, err
 // TestAnInterruptOfAllTurnsStopsTheNextOneAlsoIfTheTurnThatItFoundHasJustEnded lets the interrupt come between the end
 // of a turn and the commit of it, so that it names the turn that ends.
 func TestAnInterruptOfAllTurnsStopsTheNextOneAlsoIfTheTurnThatItFoundHasJustEnded(t *testing.T) {
+	t.Parallel()
 	hook := func(*sessionv1.Event) {}
 	wrap := func(s store.Store) store.Store {
 		return &ending{Store: s, hook: func(e *sessionv1.Event) { hook(e) }}

@@ -61,6 +61,7 @@ func (f *fixture) wantConversation(ctx context.Context, t *testing.T, session, w
 }
 
 func TestASteeredMessageMakesATurnGoOnThatWouldHaveEnded(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s, turn := f.talk(ctx, t)
@@ -97,6 +98,7 @@ assistant: "because"`)
 }
 
 func TestMessagesThatSteerATurnThatWaitsJoinItInOrderOnceItGoesOn(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -138,6 +140,7 @@ assistant: "ok"`)
 }
 
 func TestASteeredMessageRunsAsIfQueuedWhenTheTurnMayMakeNoOtherStep(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -156,6 +159,7 @@ func TestASteeredMessageRunsAsIfQueuedWhenTheTurnMayMakeNoOtherStep(t *testing.T
 }
 
 func TestAnInterruptEndsATurnTogetherWithWhatSteeredIt(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -176,6 +180,7 @@ func TestAnInterruptEndsATurnTogetherWithWhatSteeredIt(t *testing.T) {
 }
 
 func TestARollbackUndoesTheActiveTurnAndRunsInItsPlace(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -216,6 +221,7 @@ assistant: "ok"`)
 }
 
 func TestARollbackUndoesAlsoWhatSteeredTheTurnAndTheFirstTurnOfASession(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -245,6 +251,7 @@ assistant: "because"`)
 }
 
 func TestARollbackOfATurnThatWaitsUndoesItAtOnce(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -265,6 +272,7 @@ func TestARollbackOfATurnThatWaitsUndoesItAtOnce(t *testing.T) {
 }
 
 func TestATurnResumesWhatStoppedBeforeItsEnd(t *testing.T) {
+	t.Parallel()
 	const stopped = `
 turns:
   - when: steps
@@ -289,6 +297,7 @@ user: "Continue where you stopped."
 assistant: "two"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, stopped)
 			ctx := t.Context()
 			s := f.session(ctx, t)
@@ -312,6 +321,7 @@ assistant: "two"`},
 }
 
 func TestATurnResumesAfterAnInterruptAndNotWhileOneIsActive(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -340,6 +350,7 @@ func wantWarning(t *testing.T, events []*sessionv1.Event, reason string) {
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 func TestARollbackSaysWhatBecameOfTheFiles(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, reason string
 		before       func(*peers)

@@ -8,6 +8,7 @@ import (
 
 // A process that drains ends the turn that it has, in all its steps, and gets no other one.
 func TestADrainingProcessEndsItsTurns(t *testing.T) {
+	t.Parallel()
 	f := start(t, worked, attachedAgent)
 	old := f.attach(t, 4)
 	first := f.running(t, f.session(t.Context(), t))

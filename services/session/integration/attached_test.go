@@ -171,6 +171,7 @@ func (f *fixture) running(t *testing.T, session string) (ended func() []*session
 
 // TestAnAttachedProcessAsksTheModel has the model asked as the native runtime does.
 func TestAnAttachedProcessAsksTheModel(t *testing.T) {
+	t.Parallel()
 	f := start(t, worked, attachedAgent)
 	s := f.session(t.Context(), t)
 	a := f.attach(t, 4)
@@ -203,6 +204,7 @@ func TestAnAttachedProcessAsksTheModel(t *testing.T) {
 
 // TestAnAttachedProcessWritesItsOwnMessages has calls without a model, and a usage.
 func TestAnAttachedProcessWritesItsOwnMessages(t *testing.T) {
+	t.Parallel()
 	f := start(t, worked, attachedAgent)
 	s := f.session(t.Context(), t)
 	a := f.attach(t, 4)
@@ -235,6 +237,7 @@ func TestAnAttachedProcessWritesItsOwnMessages(t *testing.T) {
 
 // TestAnAttachedProcessEndsATurn ends one without a message, and one as failed.
 func TestAnAttachedProcessEndsATurn(t *testing.T) {
+	t.Parallel()
 	f := start(t, worked, attachedAgent)
 	s := f.session(t.Context(), t)
 	a := f.attach(t, 4)
@@ -250,6 +253,7 @@ func TestAnAttachedProcessEndsATurn(t *testing.T) {
 
 // TestAnotherProcessTakesOver kills a process at each point of a step; another one goes on, and calls are made once.
 func TestAnotherProcessTakesOver(t *testing.T) {
+	t.Parallel()
 	f := start(t, worked, attachedAgent)
 	for name, die := range map[string]func(a *attachment, step *sessionv1.RuntimeStep){
 		"with a step":        func(*attachment, *sessionv1.RuntimeStep) {},
@@ -301,6 +305,7 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 
 // TestFaultsOfAttachedProcesses sends what is wrong: the process reads which field, and after three faults the turn fails.
 func TestFaultsOfAttachedProcesses(t *testing.T) {
+	t.Parallel()
 	f := start(t, worked, attachedAgent, func(c *session.Config) { c.Runtimes.Attached.Patience = time.Second })
 	messages := func(ms ...*sessionv1.Message) func(int64) *sessionv1.AttachRequest {
 		return func(step int64) *sessionv1.AttachRequest {
@@ -345,6 +350,7 @@ func TestFaultsOfAttachedProcesses(t *testing.T) {
 
 // TestAProcessThatBreaksTheSchemaIsSentAway names the field.
 func TestAProcessThatBreaksTheSchemaIsSentAway(t *testing.T) {
+	t.Parallel()
 	f := start(t, worked, attachedAgent)
 	for name, c := range map[string]struct {
 		r     *sessionv1.AttachRequest
@@ -368,6 +374,7 @@ func TestAProcessThatBreaksTheSchemaIsSentAway(t *testing.T) {
 
 // TestATurnGoesWhereItsProcessIs has the process at one replica, and the turns begin at either.
 func TestATurnGoesWhereItsProcessIs(t *testing.T) {
+	t.Parallel()
 	url := pgtest.New(t)
 	one := start(t, worked, attachedAgent, func(c *session.Config) { c.DatabaseURL, c.MaxClaims = config.Secret(url), 1 })
 	two := one.another()
@@ -392,6 +399,7 @@ func TestATurnGoesWhereItsProcessIs(t *testing.T) {
 
 // TestATurnWithoutAProcessFails after its wait, and says what to do.
 func TestATurnWithoutAProcessFails(t *testing.T) {
+	t.Parallel()
 	f := start(t, worked, attachedAgent, func(c *session.Config) { c.Runtimes.Attached.Wait = 100 * time.Millisecond })
 	end := finished(t, f.turn(t.Context(), t, f.session(t.Context(), t), "work"))
 	if end.State != sessionv1.TurnState_TURN_STATE_FAILED || end.Error.Reason != "RUNTIME_UNAVAILABLE" || !strings.Contains(end.Error.Message, `attaches as "mine"`) {

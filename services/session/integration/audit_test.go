@@ -31,6 +31,7 @@ func (f *fixture) audited(ctx context.Context, t *testing.T) []string {
 func bareUser(name string) string { return strings.TrimPrefix(name, "users/") }
 
 func TestChangesAreInTheAuditLog(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	root, ann, bob := as(t.Context(), "root", principal.RoleAdmin), as(t.Context(), "ann", principal.RoleUser), as(t.Context(), "bob", principal.RoleUser)
 	people := sessionv1.NewIdentityServiceClient(f.conn)
@@ -77,6 +78,7 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 }
 
 func TestADeliveryIsInTheAuditLogWithoutAUser(t *testing.T) {
+	t.Parallel()
 	f := start(t, talk)
 	admin := as(t.Context(), "root", principal.RoleAdmin)
 	s := f.trigger(admin, t, &sessionv1.Trigger{Agent: "agents/tester", Text: "Look."})

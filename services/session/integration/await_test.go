@@ -27,6 +27,7 @@ func (w *warned) Handle(_ context.Context, r slog.Record) error {
 }
 
 func TestAStartWaitsForItsDatabaseUntilItIsStopped(t *testing.T) {
+	t.Parallel()
 	c := session.Defaults()
 	c.DatabaseURL = "postgres://u@127.0.0.1:1/d" // no server listens there
 	c.DatabaseWait = time.Hour

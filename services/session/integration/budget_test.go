@@ -77,6 +77,7 @@ func (f *fixture) budgets(ctx context.Context, t *testing.T, session string) []*
 }
 
 func TestAHardLimitEndsTheTurnAndKeepsItsWork(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, text, says string
 		budget           func(*allowance.Config)
@@ -111,6 +112,7 @@ func TestAHardLimitEndsTheTurnAndKeepsItsWork(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, priced, withPrices(c.budget))
 			ctx := t.Context()
 			s := f.session(ctx, t)
@@ -134,6 +136,7 @@ func TestAHardLimitEndsTheTurnAndKeepsItsWork(t *testing.T) {
 }
 
 func TestASoftLimitAsksAPerson(t *testing.T) {
+	t.Parallel()
 	soft := withPrices(func(c *allowance.Config) { c.Tenant.MaxCostUSD, c.Tenant.SoftPercent = 10, 1 })
 	ask := func(t *testing.T) (*fixture, string, string, *sessionv1.ApprovalRequested) {
 		f := start(t, priced, soft)
@@ -193,6 +196,7 @@ func TestASoftLimitAsksAPerson(t *testing.T) {
 }
 
 func TestABrokenAttemptCountsAsReservedUnlessNothingWasUsed(t *testing.T) {
+	t.Parallel()
 	f := start(t, priced, withPrices(func(c *allowance.Config) { c.Tenant.MaxCostUSD = 10 }))
 	ctx := t.Context()
 	f.turn(ctx, t, f.session(ctx, t), "refused")
@@ -215,6 +219,7 @@ func TestABrokenAttemptCountsAsReservedUnlessNothingWasUsed(t *testing.T) {
 }
 
 func TestBudgetsAboveTheOperatorsAreRefused(t *testing.T) {
+	t.Parallel()
 	f := start(t, priced, withPrices(func(c *allowance.Config) {
 		c.Turn = allowance.Limits{MaxTokens: 5000, MaxCostUSD: 1, MaxWallTime: time.Minute, SoftPercent: 90}
 		c.Session = allowance.Limits{MaxTokens: 5000}
@@ -246,6 +251,7 @@ func TestBudgetsAboveTheOperatorsAreRefused(t *testing.T) {
 // turn. With the ledger out of reach no call begins; whatever was reserved is
 // settled by the next holder.
 func TestTheLedgerIsRightWhateverCommitFails(t *testing.T) {
+	t.Parallel()
 	var starting sync.Mutex
 	run := func(fail func(*faulty.Store)) (calls int, b *sessionv1.BudgetStatus, end *sessionv1.TurnFinished) {
 		var db *faulty.Store
@@ -286,19 +292,21 @@ func TestTheLedgerIsRightWhateverCommitFails(t *testing.T) {
 	_ = all.Wait() // what is wrong is reported above
 }
 
-// manyTurns is how many turns use up one budget at the same time: a thousand,
-// and fewer with the race detector.
-var manyTurns = map[bool]int{false: 1000, true: 120}[raceDetector]
+// manyTurns is how many turns use up one budget at the same time: a thousand, or few.
+func manyTurns() int { return map[bool]int{false: 1000, true: 120}[sampled()] }
 
 func TestManyTurnsNeverExceedATenantsBudget(t *testing.T) {
+	t.Parallel()
 	tenant := withPrices(func(c *allowance.Config) { c.Tenant.MaxCostUSD = 2 })
 	patient := func(c *session.Config) { c.LeaseTTL = 30 * time.Second }
 	t.Run("on SQLite", func(t *testing.T) {
+		t.Parallel()
 		useUp(t, start(t, priced, tenant, patient, inMemory(t)))
 	})
 	t.Run("on two replicas that share one Postgres", func(t *testing.T) {
+		t.Parallel()
 		url := pgtest.New(t)
-		one := start(t, priced, tenant, patient, func(c *session.Config) { c.DatabaseURL, c.MaxSessions = config.Secret(url), manyTurns/2 })
+		one := start(t, priced, tenant, patient, func(c *session.Config) { c.DatabaseURL, c.MaxSessions = config.Secret(url), manyTurns()/2 })
 		two := one.another()
 		two.run(t)
 		t.Cleanup(func() { two.stop() })
@@ -322,7 +330,7 @@ func useUp(t *testing.T, replicas ...*fixture) {
 	var mu sync.Mutex
 	var cost int64
 	ends := map[string]int{}
-	for i := range manyTurns {
+	for i := range manyTurns() {
 		all.Go(func() error {
 			f := replicas[i%len(replicas)]
 			s, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{})
@@ -349,7 +357,7 @@ func useUp(t *testing.T, replicas ...*fixture) {
 	if cost > b.Limits.MaxCostNanoUsd || b.UsedCostNanoUsd > b.Limits.MaxCostNanoUsd || b.UsedCostNanoUsd < cost || b.ReservedCostNanoUsd != 0 {
 		t.Errorf("the turns cost %d, and the budget stands at %v", cost, b)
 	}
-	if ends["COMPLETE "] == 0 || ends["PARTIAL BUDGET_EXHAUSTED"] == 0 || ends["COMPLETE "]+ends["PARTIAL BUDGET_EXHAUSTED"] != manyTurns {
+	if ends["COMPLETE "] == 0 || ends["PARTIAL BUDGET_EXHAUSTED"] == 0 || ends["COMPLETE "]+ends["PARTIAL BUDGET_EXHAUSTED"] != manyTurns() {
 		t.Errorf("the turns ended %v", ends)
 	}
 }

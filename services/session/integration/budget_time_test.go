@@ -48,7 +48,7 @@ turns:
 func tenantTime(most, wait time.Duration, soft int) func(*session.Config) {
 	return func(c *session.Config) {
 		c.Budgets.Tenant.MaxWallTime, c.Budgets.Tenant.SoftPercent, c.Budgets.Wait = most, soft, wait
-		c.PollInterval, c.LeaseTTL = time.Second, 8*time.Second
+		c.PollInterval, c.LeaseTTL, c.StreamProgressInterval = time.Second, 8*time.Second, 10*time.Second
 	}
 }
 
@@ -73,7 +73,7 @@ func (f *fixture) timeUsed(t *testing.T) time.Duration {
 // alone: from a turn's first step to its end.
 func TestTurnsBesideEachOtherNeverExceedATenantsTime(t *testing.T) {
 	const limit, long = time.Minute, 6 * time.Second
-	turns := map[bool]int{false: 60, true: 20}[raceDetector]
+	turns := map[bool]int{false: 60, true: 20}[sampled()]
 	for name, tt := range map[string]struct {
 		wait     time.Duration
 		complete int // at least

@@ -12,10 +12,12 @@ import (
 // TestEveryCallHasAnIdOfItsOwnWhateverTheModelSent has answers repeat ids, leave them
 // out and call one tool twice. Each result goes to its own call.
 func TestEveryCallHasAnIdOfItsOwnWhateverTheModelSent(t *testing.T) {
+	t.Parallel()
 	for name, h := range map[string]modeltest.Habits{
 		"ids that repeat": {SameIDs: true}, "empty ids": {EmptyIDs: true}, "pieces that alternate": {Interleave: true}, "whole calls": {WholeCalls: true, SameIDs: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			wires(t, func(t *testing.T, play func(...modeltest.Step) (*modeltest.Server, func(*session.Config))) {
 				calls := modeltest.Step{OpenAI: h, Calls: []modeltest.Call{
 					{Name: "Read", Input: `{"file_path":"a"}`}, {Name: "where", Input: `[]`}, {Name: "Read", Input: `{"file_path":"a"}`}, {Name: "Bash", Input: `{"command":"x"}`},

@@ -72,22 +72,24 @@ func (f *fixture) wantCleared(ctx context.Context, t *testing.T, n int) {
 }
 
 func TestManualCheckpoints(t *testing.T) {
-	ctx := deadline(t)
-	create := func(f *fixture, s, description, id string) (*sessionv1.Checkpoint, error) {
+	t.Parallel()
+	create := func(ctx context.Context, f *fixture, s, description, id string) (*sessionv1.Checkpoint, error) {
 		resp, err := f.points().CreateCheckpoint(ctx, &sessionv1.CreateCheckpointRequest{
 			Parent: s, Checkpoint: &sessionv1.Checkpoint{Description: description}, RequestId: id,
 		})
 		return resp.GetCheckpoint(), err
 	}
 	t.Run("one is made between turns, once a request, and rewound to", func(t *testing.T) {
-		f := start(t, building) //nolint:contextcheck // the servers end with the test
+		t.Parallel()
+		ctx := deadline(t)
+		f := start(t, building)
 		s := f.session(ctx, t)
 		f.turn(ctx, t, s, "look")
-		made, err := create(f, s, "looked around", "r")
+		made, err := create(ctx, f, s, "looked around", "r")
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := create(f, s, "looked around", "r")
+		again, err := create(ctx, f, s, "looked around", "r")
 		if err != nil || again.Name != made.Name || again.Seq != made.Seq {
 			t.Errorf("repeated it is %v, %v", again, err)
 		}
@@ -107,9 +109,11 @@ assistant: "looked"`)
 		}
 	})
 	t.Run("one of a session without anything leads back to nothing", func(t *testing.T) {
-		f := start(t, building) //nolint:contextcheck // the servers end with the test
+		t.Parallel()
+		ctx := deadline(t)
+		f := start(t, building)
 		s := f.session(ctx, t)
-		made, err := create(f, s, "", "")
+		made, err := create(ctx, f, s, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +123,9 @@ assistant: "looked"`)
 		f.turn(ctx, t, s, "look")
 	})
 	t.Run("one during a turn is made before the next step", func(t *testing.T) {
-		f := start(t, strings.ReplaceAll(building, "command: two", "command: block")) //nolint:contextcheck // the servers end with the test
+		t.Parallel()
+		ctx := deadline(t)
+		f := start(t, strings.ReplaceAll(building, "command: two", "command: block"))
 		s := f.session(ctx, t)
 		turn := f.create(ctx, t, s, "build")
 		call := <-f.peers.blocked
@@ -130,7 +136,7 @@ assistant: "looked"`)
 		quiet := resp.Session.UpdateTime.AsTime()
 		done := make(chan *sessionv1.Checkpoint, 1)
 		go func() {
-			made, err := create(f, s, "in between", "")
+			made, err := create(ctx, f, s, "in between", "")
 			if err != nil {
 				t.Error(err)
 			}
@@ -153,38 +159,44 @@ assistant: use Read, use Bash, use Bash
 user: OK, OK, OK`)
 	})
 	t.Run("one is refused while a turn waits in the middle of a step", func(t *testing.T) {
-		f := start(t, building) //nolint:contextcheck // the servers end with the test
+		t.Parallel()
+		ctx := deadline(t)
+		f := start(t, building)
 		s := f.session(ctx, t)
 		f.create(ctx, t, s, "write")
 		f.waitForAsk(ctx, t, s)
-		if _, err := create(f, s, "", ""); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) || status.Code(err) != codes.FailedPrecondition {
+		if _, err := create(ctx, f, s, "", ""); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) || status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("there is a bound", func(t *testing.T) {
-		f := start(t, building, func(c *session.Config) { c.KeepCheckpoints = 2 }) //nolint:contextcheck // the servers end with the test
+		t.Parallel()
+		ctx := deadline(t)
+		f := start(t, building, func(c *session.Config) { c.KeepCheckpoints = 2 })
 		s := f.session(ctx, t)
 		for range 2 {
-			if _, err := create(f, s, "", ""); err != nil {
+			if _, err := create(ctx, f, s, "", ""); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := create(f, s, "", ""); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY) || status.Code(err) != codes.ResourceExhausted {
+		if _, err := create(ctx, f, s, "", ""); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY) || status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("files that cannot be kept are told", func(t *testing.T) {
-		f := start(t, building) //nolint:contextcheck // the servers end with the test
+		t.Parallel()
+		ctx := deadline(t)
+		f := start(t, building)
 		s := f.session(ctx, t)
 		f.peers.full = true
-		if _, err := create(f, s, "", ""); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED) || status.Code(err) != codes.FailedPrecondition {
+		if _, err := create(ctx, f, s, "", ""); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED) || status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
 func TestCheckpointsAreMadeBeforeTheToolsThatTheConfigurationNames(t *testing.T) {
-	ctx := deadline(t)
+	t.Parallel()
 	for name, c := range map[string]struct {
 		server, agent []string
 		want          string
@@ -197,7 +209,9 @@ func TestCheckpointsAreMadeBeforeTheToolsThatTheConfigurationNames(t *testing.T)
 		"beginnings":                           {[]string{"Ba*"}, nil, "1 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, building, func(cfg *session.Config) { //nolint:contextcheck // the servers end with the test
+			t.Parallel()
+			ctx := deadline(t)
+			f := start(t, building, func(cfg *session.Config) {
 				cfg.Checkpoints = c.server
 				spec := cfg.Agents["tester"]
 				spec.Checkpoints = c.agent
@@ -225,6 +239,7 @@ func TestCheckpointsAreMadeBeforeTheToolsThatTheConfigurationNames(t *testing.T)
 }
 
 func TestACheckpointIsBeforeAllChangesOfItsStep(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		tools []string
 		steps string
@@ -235,6 +250,7 @@ func TestACheckpointIsBeforeAllChangesOfItsStep(t *testing.T) {
 		"the named tool in the second step":     {[]string{"Fail"}, "Read Bash, Bash Fail"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, callsOf(c.steps), func(cfg *session.Config) {
 				spec := cfg.Agents["tester"]
 				spec.Tools, spec.Checkpoints = append(slices.Clone(spec.Tools), "Fail"), c.tools
@@ -270,6 +286,7 @@ func callsOf(steps string) string {
 }
 
 func TestEachStepWithoutItsCheckpointIsTold(t *testing.T) {
+	t.Parallel()
 	f := start(t, building)
 	ctx := deadline(t)
 	s := f.session(ctx, t)
@@ -286,6 +303,7 @@ func TestEachStepWithoutItsCheckpointIsTold(t *testing.T) {
 }
 
 func TestWithoutCheckpointsARollbackLeavesTheFilesAndSaysSo(t *testing.T) {
+	t.Parallel()
 	f := start(t, building, func(c *session.Config) { c.Checkpoints = []string{} })
 	ctx := deadline(t)
 	s := f.session(ctx, t)
@@ -296,6 +314,7 @@ func TestWithoutCheckpointsARollbackLeavesTheFilesAndSaysSo(t *testing.T) {
 }
 
 func TestTheOldestAutomaticCheckpointsMakeRoom(t *testing.T) {
+	t.Parallel()
 	f := start(t, building, func(c *session.Config) { c.KeepCheckpoints = 3 })
 	ctx := deadline(t)
 	s := f.session(ctx, t)
@@ -316,6 +335,7 @@ func TestTheOldestAutomaticCheckpointsMakeRoom(t *testing.T) {
 }
 
 func TestARollbackClearsTheCheckpointsOfItsTurn(t *testing.T) {
+	t.Parallel()
 	f := start(t, building)
 	ctx := deadline(t)
 	s := f.session(ctx, t)
@@ -335,6 +355,7 @@ func TestARollbackClearsTheCheckpointsOfItsTurn(t *testing.T) {
 }
 
 func TestWhatIsMadeOfASessionHasNoCheckpoints(t *testing.T) {
+	t.Parallel()
 	f := start(t, building)
 	ctx := deadline(t)
 	s := f.session(ctx, t)

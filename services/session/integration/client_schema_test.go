@@ -15,6 +15,7 @@ import (
 )
 
 func TestASchemaOfAClientToolThatAProviderWouldRefuseIsMendedOrRefused(t *testing.T) {
+	t.Parallel()
 	wires(t, func(t *testing.T, play func(...modeltest.Step) (*modeltest.Server, func(*session.Config))) {
 		wire, change := play(modeltest.Step{Text: []string{"done"}})
 		f := start(t, "fallback: {steps: [{text: [unused]}]}", change)

@@ -11,6 +11,7 @@ import (
 // TestASummaryThatNoTurnMakesIsPaidForLikeAnyCall asks for a summary while no
 // turn runs: it counts against the budgets, and is not made above them.
 func TestASummaryThatNoTurnMakesIsPaidForLikeAnyCall(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		budget func(*allowance.Config)
 		method string
@@ -21,6 +22,7 @@ func TestASummaryThatNoTurnMakesIsPaidForLikeAnyCall(t *testing.T) {
 		"where a person would be asked, who is not there": {func(c *allowance.Config) { c.Session.MaxCostUSD, c.Session.SoftPercent = 1, 14 }, "cut", 14.5 * cent},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, strings.Replace(dear, "pause: 1m", "pause: 1ms", 1), withPrices(tt.budget))
 			ctx := t.Context()
 			s := f.session(ctx, t)

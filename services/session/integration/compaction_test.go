@@ -37,6 +37,7 @@ func smallContext(c *session.Config) {
 }
 
 func TestAConversationThatOutgrowsTheContextIsSummarized(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:`+summarizes+`
   - when: now
@@ -82,6 +83,7 @@ turns:`+summarizes+`
 }
 
 func TestAFullContextNeverFailsATurn(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("long word ", 4000) // 10,000 tokens
 	for name, tt := range map[string]struct {
 		scenario, message string
@@ -113,6 +115,7 @@ func TestAFullContextNeverFailsATurn(t *testing.T) {
 `, long, "cut cut"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, "\ncontext_tokens: 1500\nturns:"+tt.scenario, withSpec(func(s *agent.Spec) { s.Tools = []string{"Echo"} }))
 			ctx := t.Context()
 			s := f.session(ctx, t)
@@ -137,6 +140,7 @@ func TestAFullContextNeverFailsATurn(t *testing.T) {
 }
 
 func TestAContextTooSmallForAnythingIsSaid(t *testing.T) {
+	t.Parallel()
 	f := start(t, "\ncontext_tokens: 2\nturns: [{steps: [{text: [never]}]}]")
 	ctx := t.Context()
 	end := finished(t, f.turn(ctx, t, f.session(ctx, t), "a message of more than two tokens"))
@@ -146,6 +150,7 @@ func TestAContextTooSmallForAnythingIsSaid(t *testing.T) {
 }
 
 func TestACompactionOnRequestWorksInAnIdleSession(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: (?s)word.*earlier part of the conversation.*Keep above all, as the user asks.*the port number
@@ -187,6 +192,7 @@ turns:
 }
 
 func TestARequestToCompactThatChangesNothingSaysSo(t *testing.T) {
+	t.Parallel()
 	f := start(t, `fallback: {steps: [{text: [ok]}]}`)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -205,6 +211,7 @@ func TestARequestToCompactThatChangesNothingSaysSo(t *testing.T) {
 }
 
 func TestACompactionOnRequestWorksWhileTheTurnWaits(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:`+summarizes+`
   - when: write
@@ -262,6 +269,7 @@ func (f *fixture) waitFor(ctx context.Context, t *testing.T, s string, is func(*
 }
 
 func TestWhatTheHookPrintsIsKeptInTheSummary(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		scenario, warning string
 		hook              string
@@ -274,6 +282,7 @@ func TestWhatTheHookPrintsIsKeptInTheSummary(t *testing.T) {
     steps: [{text: ["with the hook"]}]`, "PRE_COMPACTION", "fail"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, "\nturns:"+tt.scenario+"\n  - when: word\n    steps: [{text: [noted]}]\n", withSpec(func(s *agent.Spec) { s.PreCompaction = tt.hook }))
 			ctx := t.Context()
 			s := f.session(ctx, t)
@@ -300,6 +309,7 @@ func TestWhatTheHookPrintsIsKeptInTheSummary(t *testing.T) {
 }
 
 func TestAnInterruptStopsTheHookToo(t *testing.T) {
+	t.Parallel()
 	f := start(t, shortened, shortensAfterTwoSteps, withSpec(func(s *agent.Spec) { s.PreCompaction = "block" }))
 	ctx := t.Context()
 	s := f.session(ctx, t)

@@ -66,6 +66,7 @@ func badContents() map[string][]*commonv1.Content {
 }
 
 func TestContentThatNoModelTakesIsRefusedByFieldAtEveryDoor(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ctx := t.Context()
 	doors := map[string]func(s string, content []*commonv1.Content) error{
@@ -191,12 +192,14 @@ func providerRefusals() map[string]struct {
 }
 
 func TestWhatTheProviderRefusesEndsItsTurnAndNoLaterOne(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"anthropic", "openai"} {
 		for name, tt := range providerRefusals() {
 			if kind == "openai" && tt.content.GetDocument() != nil {
 				continue // it gets only the name of a document
 			}
 			t.Run(kind+", "+name, func(t *testing.T) {
+				t.Parallel()
 				said := tt.said
 				if kind == "openai" {
 					said = strings.ReplaceAll(said, "messages[2]", "messages[3]") // the first is the system prompt
@@ -249,6 +252,7 @@ func (f *fixture) refusesOnce(t *testing.T, content *commonv1.Content, said stri
 }
 
 func TestWhatTheProviderRefusesIsKnownOnPostgresToo(t *testing.T) {
+	t.Parallel()
 	tt := providerRefusals()["a picture"]
 	_, change := wired(t, "openai", picky(tt.on, tt.said, tt.code))
 	f := start(t, "fallback: {steps: [{text: [unused]}]}", change, func(c *session.Config) { c.DatabaseURL = config.Secret(pgtest.New(t)) })
@@ -256,6 +260,7 @@ func TestWhatTheProviderRefusesIsKnownOnPostgresToo(t *testing.T) {
 }
 
 func TestAPictureOfAToolThatTheProviderRefusesEndsNoTurn(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"anthropic", "openai"} {
 		for name, tt := range map[string]struct {
 			tool string
@@ -265,6 +270,7 @@ func TestAPictureOfAToolThatTheProviderRefusesEndsNoTurn(t *testing.T) {
 			"an invalid picture":                           {"Picture", base64.StdEncoding.EncodeToString([]byte("no picture"))},
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
+				t.Parallel()
 				wire, change := wired(t, kind, picky(tt.on, "image: cannot be processed", http.StatusBadRequest))
 				f := start(t, "fallback: {steps: [{text: [unused]}]}", change, withSpec(func(s *agent.Spec) { s.Tools = []string{"Picture"} }))
 				ctx := t.Context()
@@ -294,6 +300,7 @@ func TestAPictureOfAToolThatTheProviderRefusesEndsNoTurn(t *testing.T) {
 }
 
 func TestARequestHasOnlySoManyPictures(t *testing.T) {
+	t.Parallel()
 	wire, change := wired(t, "anthropic", func(modeltest.Request) modeltest.Step { return modeltest.Step{Text: []string{"fine"}} })
 	f := start(t, "fallback: {steps: [{text: [unused]}]}", change)
 	ctx := t.Context()
@@ -319,9 +326,11 @@ func TestARequestHasOnlySoManyPictures(t *testing.T) {
 }
 
 func TestAProviderGetsTheCommonNameOfAPicturesType(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"anthropic", "openai"} {
 		for said, want := range map[string]string{"image/jpg": "image/jpeg", "image/x-png": "image/png", "IMAGE/PNG": "image/png", "image/png; x=y": "image/png"} {
 			t.Run(kind+", "+said, func(t *testing.T) {
+				t.Parallel()
 				wire, change := wired(t, kind, picky("unheard of", "", http.StatusBadRequest))
 				f := start(t, "fallback: {steps: [{text: [unused]}]}", change)
 				ctx := t.Context()

@@ -41,6 +41,7 @@ func onTheWire(t *testing.T, kind string, bytesEach int, known int64, script mod
 // one step's results alone, be longer than the context, whether the session
 // knows the context, does not, or believes that it all fits.
 func TestOneMessageLongerThanTheContextFailsNoTurn(t *testing.T) {
+	t.Parallel()
 	const long = 48_000
 	said := "begin " + strings.Repeat("äöü word ", long/12) + " end"
 	calls := func(n int) (all []modeltest.Call) {
@@ -63,6 +64,7 @@ func TestOneMessageLongerThanTheContextFailsNoTurn(t *testing.T) {
 		} {
 			for _, kind := range []string{"anthropic", "openai"} {
 				t.Run(name+", "+belief+", "+kind, func(t *testing.T) {
+					t.Parallel()
 					wire, change := onTheWire(t, kind, b.bytesEach, b.known, func(r modeltest.Request) modeltest.Step {
 						if tt.calls > 0 && len(r.Messages()) < 3+map[string]int{"openai": 1}[kind] && r.LastResult == "" {
 							return modeltest.Step{Calls: calls(tt.calls)}
@@ -122,6 +124,7 @@ func (f *fixture) isCut(t *testing.T, s string, requests []modeltest.Request, me
 // TestWhatCannotFitIsRefusedBeforeATurnIsAccepted has a prompt, an agent's tools,
 // and a client's, that leave no room for any message.
 func TestWhatCannotFitIsRefusedBeforeATurnIsAccepted(t *testing.T) {
+	t.Parallel()
 	small := func(c *session.Config) {
 		c.Models.Models = map[string]catalog.Limits{"play:test": {ContextTokens: 1000, MaxOutputTokens: 100}}
 	}

@@ -18,6 +18,7 @@ import (
 // TestNoMessageCarriesJSONAsValues walks the contract: google.protobuf.Struct and its kin keep numbers as float64 and
 // forget the order of names, so JSON travels as text.
 func TestNoMessageCarriesJSONAsValues(t *testing.T) {
+	t.Parallel()
 	files := 0
 	protoregistry.GlobalFiles.RangeFiles(func(f protoreflect.FileDescriptor) bool {
 		if strings.HasPrefix(f.Path(), "fairlead/") {

@@ -35,6 +35,7 @@ func (r *results) Commit(ctx context.Context, writes []store.Write) ([]error, er
 // TestATurnGetsFurtherWithEveryCallThatEnds keeps a step of many calls from being taken for a crash loop when its holders
 // die one after the other: each of them has brought it further.
 func TestATurnGetsFurtherWithEveryCallThatEnds(t *testing.T) {
+	t.Parallel()
 	r := &results{}
 	wrap := func(s store.Store) store.Store {
 		r.Store = s

@@ -25,6 +25,7 @@ fallback: {steps: [{text: [ok]}]}
 // TestADrainLetsTheRunningStepEndAndHandsTheTurnOver stops a service in the
 // middle of a step, as an operator does, and goes on with another.
 func TestADrainLetsTheRunningStepEndAndHandsTheTurnOver(t *testing.T) {
+	t.Parallel()
 	f := start(t, twoSteps)
 	ctx := t.Context()
 	name := f.session(ctx, t)
@@ -52,6 +53,7 @@ func TestADrainLetsTheRunningStepEndAndHandsTheTurnOver(t *testing.T) {
 
 // TestADrainBreaksAStepOffWhenItsTimeIsUp gives a step no time to end.
 func TestADrainBreaksAStepOffWhenItsTimeIsUp(t *testing.T) {
+	t.Parallel()
 	f := start(t, twoSteps)
 	ctx := t.Context()
 	name := f.session(ctx, t)
@@ -92,6 +94,7 @@ func (s *together) Release(ctx context.Context, l store.Lease) error {
 // TestADrainWhoseTimeIsUpBreaksAllStepsOffAtOnce: one after the other would take
 // too long where many sessions are held.
 func TestADrainWhoseTimeIsUpBreaksAllStepsOffAtOnce(t *testing.T) {
+	t.Parallel()
 	db := &together{both: make(chan struct{})}
 	wrap := func(s store.Store) store.Store {
 		db.Store = s

@@ -40,6 +40,7 @@ func (f *fixture) sandboxOf(ctx context.Context, t *testing.T, s *sessionv1.Sess
 }
 
 func TestASessionHasTheSandboxOfItsEnvironment(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	prod := &sessionv1.EnvironmentSpec{
@@ -86,6 +87,7 @@ func TestASessionHasTheSandboxOfItsEnvironment(t *testing.T) {
 }
 
 func TestAnEnvironmentMayBeRefused(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	name := f.environment(ctx, t, "prod", &sessionv1.EnvironmentSpec{Variables: map[string]string{"A": "1"}})

@@ -47,6 +47,7 @@ type broken struct {
 // TestATurnEndsOnceWhateverCallOfTheStoreFails makes every call of every method
 // that the loop uses fail in turn, before its work and after it.
 func TestATurnEndsOnceWhateverCallOfTheStoreFails(t *testing.T) {
+	t.Parallel()
 	methods := []faulty.Method{faulty.Claim, faulty.Load, faulty.LoadTurn, faulty.GetAgentRevision, faulty.ListMessages, faulty.Inbox, faulty.Commit, faulty.ReleaseIdle}
 	whole := startBroken(t, "nothing fails", func(*faulty.Store) {})
 	whole.turn(t.Context(), t, whole.session(t.Context(), t), "work")
@@ -214,6 +215,7 @@ func isWorked(log []*sessionv1.Event, conversation []*sessionv1.Message) error {
 }
 
 func TestATurnSurvivesThatTheDatabaseIsAwayForAWhile(t *testing.T) {
+	t.Parallel()
 	b := startBroken(t, "the database cannot be reached", func(*faulty.Store) {})
 	ctx := t.Context()
 	name := b.session(ctx, t)

@@ -23,6 +23,7 @@ const (
 
 // A person judges a turn that has ended: the log has it, and a list shows it, also after a restart.
 func TestAPersonJudgesAnAnswer(t *testing.T) {
+	t.Parallel()
 	f, ctx := start(t, hello), t.Context()
 	s := f.session(ctx, t)
 	turn := f.turn(ctx, t, s, "hello")[0].Turn
@@ -78,6 +79,7 @@ func TestAPersonJudgesAnAnswer(t *testing.T) {
 
 // A turn that waits for a person is judged, and waits on.
 func TestAWaitingTurnIsJudged(t *testing.T) {
+	t.Parallel()
 	f, ctx := start(t, asking), t.Context()
 	s := f.session(ctx, t)
 	f.create(ctx, t, s, "write")

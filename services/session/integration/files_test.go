@@ -97,6 +97,7 @@ func numbers(size int) []byte {
 }
 
 func TestAFileArrivesInPiecesAndIsReadInParts(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [hi]}]}\n")
 	ann := f.uploads(t, "ann", principal.RoleUser)
 	content := numbers(20_000_000) // three parts
@@ -136,6 +137,7 @@ func TestAFileArrivesInPiecesAndIsReadInParts(t *testing.T) {
 }
 
 func TestFilesBelongToTheirUser(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [hi]}]}\n")
 	ann, bob, op := f.uploads(t, "ann", principal.RoleUser), f.uploads(t, "bob", principal.RoleUser), f.uploads(t, "op", principal.RoleOperator)
 	mine := ann.create(t, &sessionv1.File{Size: proto.Int64(0)})
@@ -180,6 +182,7 @@ func TestFilesBelongToTheirUser(t *testing.T) {
 }
 
 func TestWhatAFileMayBe(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [hi]}]}\n", func(c *session.Config) {
 		c.Files.MaxBytes, c.Files.UserBytes, c.Files.TenantBytes = 1000, 1500, config.Size(2000)
 	})
@@ -207,6 +210,7 @@ func TestWhatAFileMayBe(t *testing.T) {
 }
 
 func TestTheContentOfADeletedFileGoes(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [hi]}]}\n")
 	ann := f.uploads(t, "ann", principal.RoleUser)
 	file := ann.create(t, &sessionv1.File{})
@@ -267,6 +271,7 @@ func (c *clamd) serve(conn net.Conn) {
 }
 
 func TestNoFileIsAcceptedWithoutItsScan(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "clamd.ctl")
 	f := start(t, "fallback: {steps: [{text: [hi]}]}\n", func(c *session.Config) { c.Files.Scan = "unix://" + socket })
 	ann := f.uploads(t, "ann", principal.RoleUser)
@@ -314,6 +319,7 @@ const gib = 1 << 30
 
 // TestAnnouncedUploadsReserveOnePart fills a tenant's quota with announcements alone: six users, four empty uploads each.
 func TestAnnouncedUploadsReserveOnePart(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [hi]}]}\n")
 	for _, user := range []string{"a", "b", "c", "d", "e", "f"} {
 		u := f.uploads(t, user, principal.RoleUser)
@@ -330,6 +336,7 @@ func TestAnnouncedUploadsReserveOnePart(t *testing.T) {
 
 // TestOpenUploadsOfAUserAreBounded counts the uploads that have not ended; an ended or deleted one makes room.
 func TestOpenUploadsOfAUserAreBounded(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [hi]}]}\n", func(c *session.Config) { c.Files.UserUploads = 2 })
 	ann, bob := f.uploads(t, "ann", principal.RoleUser), f.uploads(t, "bob", principal.RoleUser)
 	first := ann.create(t, &sessionv1.File{Size: proto.Int64(1)})
@@ -359,6 +366,7 @@ func TestOpenUploadsOfAUserAreBounded(t *testing.T) {
 
 // TestAnUploadThatEndsEarlyCountsWithItsBytes ends an upload before its announced size.
 func TestAnUploadThatEndsEarlyCountsWithItsBytes(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [hi]}]}\n", func(c *session.Config) { c.Files.UserBytes = 1000 })
 	ann := f.uploads(t, "ann", principal.RoleUser)
 	for range 3 { // each leaves room for the next one

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,7 +27,15 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// These tests wait more than they compute, so more of them run at a time than there are processors. Those that simulate
+	// the clock run alone: each of its steps waits until all goroutines of the test do.
+	most := map[bool]string{false: "8", true: "4"}[raceDetector]
+	if err := flag.Set("test.parallel", most); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // fixture is the service with a real store and a scripted model; tools and
 // sandbox are fakes that keep their contract.
@@ -41,6 +50,10 @@ type fixture struct {
 	drain  func(context.Context)
 	stop   func()
 }
+
+// sampled says that tests take few of their points: with the race detector, which makes them several times slower, and in
+// `make test`.
+func sampled() bool { return raceDetector || testing.Short() }
 
 var migrated = sqlitetest.NewTemplate(sqlite.Migrations())
 
@@ -82,7 +95,7 @@ func (f *fixture) wrap(t *testing.T, wrap func(store.Store) store.Store) {
 // prepare is start without running it.
 func prepare(t *testing.T, scenario string, change ...func(*session.Config)) *fixture {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memoryDir(t)
 	file := filepath.Join(dir, "test.yaml")
 	if err := os.WriteFile(file, []byte("name: test\n"+scenario), 0o600); err != nil {
 		t.Fatal(err)
@@ -174,7 +187,7 @@ func (f *fixture) turn(ctx context.Context, t *testing.T, session, text string) 
 // runTurn runs a turn and shows each event to see, if it is not nil.
 func (f *fixture) runTurn(ctx context.Context, t *testing.T, r *sessionv1.RunTurnRequest, see func(*sessionv1.Event)) []*sessionv1.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	stream, err := f.RunTurn(ctx, r)
 	if err != nil {

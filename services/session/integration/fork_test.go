@@ -63,6 +63,7 @@ func (p *peers) files(session string) string {
 }
 
 func TestAForkGoesOnFromTheEndOrFromATurnWithTheFiles(t *testing.T) {
+	t.Parallel()
 	f := start(t, worked)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -113,6 +114,7 @@ func TestAForkGoesOnFromTheEndOrFromATurnWithTheFiles(t *testing.T) {
 }
 
 func TestAForkIsRefusedWhereATurnHasNotEnded(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -152,6 +154,7 @@ func TestAForkIsRefusedWhereATurnHasNotEnded(t *testing.T) {
 }
 
 func TestAForkFromATurnThatWasUndoneTakesWhatItSaid(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -170,6 +173,7 @@ user: OK, INTERRUPTED`)
 }
 
 func TestAForkThatCannotBeWrittenLeavesNoFiles(t *testing.T) {
+	t.Parallel()
 	var db *faulty.Store
 	f := startFaulty(t, hello, func(s *faulty.Store) { db = s })
 	ctx := t.Context()
@@ -189,6 +193,7 @@ func TestAForkThatCannotBeWrittenLeavesNoFiles(t *testing.T) {
 }
 
 func TestTheIDOfAForkWhoseFilesCameFirstIsItsUsers(t *testing.T) {
+	t.Parallel()
 	var db *faulty.Store
 	f := startFaulty(t, hello, func(s *faulty.Store) { db = s })
 	s := f.session(t.Context(), t)
@@ -210,6 +215,7 @@ func TestTheIDOfAForkWhoseFilesCameFirstIsItsUsers(t *testing.T) {
 }
 
 func TestARepeatedForkOfADeletedForkBringsNoFilesBack(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	s := f.session(ctx, t)

@@ -76,10 +76,12 @@ func (f *fixture) stillAnswers(t *testing.T, s string, wire *modeltest.Server) {
 }
 
 func TestACallThatTheTokenLimitStoppedIsNotMade(t *testing.T) {
+	t.Parallel()
 	for name, cut := range map[string]string{
 		"before its arguments": "", "in its arguments": `{"command":"ec`, "with arguments that are whole by chance": `{"command":"echo"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			wires(t, func(t *testing.T, play func(...modeltest.Step) (*modeltest.Server, func(*session.Config))) {
 				wire, change := play(modeltest.Step{StopReason: "max_tokens", Calls: []modeltest.Call{
 					{ID: "a", Name: "Read", Input: `{"file_path":"a"}`}, {ID: "b", Name: "Bash", Input: cut},
@@ -106,6 +108,7 @@ func TestACallThatTheTokenLimitStoppedIsNotMade(t *testing.T) {
 }
 
 func TestAClientIsAskedOnlyForCallsWhoseArgumentsFit(t *testing.T) {
+	t.Parallel()
 	tool := &sessionv1.ClientTool{Name: "where", InputSchemaJson: `{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`}
 	for name, c := range map[string]struct{ arguments, fault string }{
 		"an array":             {`[]`, "not a JSON object but an array"},
@@ -124,6 +127,7 @@ func TestAClientIsAskedOnlyForCallsWhoseArgumentsFit(t *testing.T) {
 		"nothing":              {``, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			wires(t, func(t *testing.T, play func(...modeltest.Step) (*modeltest.Server, func(*session.Config))) {
 				wire, change := play(modeltest.Step{Calls: []modeltest.Call{{ID: "a", Name: "where", Input: c.arguments}}}, modeltest.Step{Text: []string{"done"}})
 				f := start(t, "fallback: {steps: [{text: [unused]}]}", change)
@@ -151,6 +155,7 @@ func TestAClientIsAskedOnlyForCallsWhoseArgumentsFit(t *testing.T) {
 }
 
 func TestFinishTakesTheSameArgumentsAsEveryTool(t *testing.T) {
+	t.Parallel()
 	wires(t, func(t *testing.T, play func(...modeltest.Step) (*modeltest.Server, func(*session.Config))) {
 		finish := func(input string) modeltest.Step {
 			return modeltest.Step{Calls: []modeltest.Call{{Name: "finish", Input: input}}}

@@ -23,6 +23,7 @@ func steps(n int, step string) string {
 }
 
 func TestAnAgentThatGetsNowhereIsStopped(t *testing.T) {
+	t.Parallel()
 	n := func(n int) *int { return &n }
 	f := start(t, `
 turns:
@@ -82,6 +83,7 @@ turns:
 }
 
 func TestTheModelIsWarnedBesideTheResultsWhenItIsHalfWay(t *testing.T) {
+	t.Parallel()
 	n := 4
 	f := start(t, `
 turns:
@@ -115,6 +117,7 @@ assistant: "I give up"`
 }
 
 func TestAModelWhoseGuardrailsAreNotConfiguredIsAnErrorAtStart(t *testing.T) {
+	t.Parallel()
 	c := session.Defaults()
 	c.Data = t.TempDir()
 	c.Models.Models = map[string]limits{"openai:gpt-5.5": {Guardrails: "strict"}}
@@ -125,6 +128,7 @@ func TestAModelWhoseGuardrailsAreNotConfiguredIsAnErrorAtStart(t *testing.T) {
 }
 
 func TestStepsThatOnlyChangeTheListDoNotCountAgainstTheLimit(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: work

@@ -40,6 +40,7 @@ func (h *hanging) Renew(ctx context.Context, leases []store.Lease, ttl time.Dura
 // TestARequestThatHangsHoldsUpNoOtherClaimAndNoOtherRenewal: the replica would
 // hold nothing any more until the connection is found to be dead.
 func TestARequestThatHangsHoldsUpNoOtherClaimAndNoOtherRenewal(t *testing.T) {
+	t.Parallel()
 	db := &hanging{renewed: make(chan struct{})}
 	wrap := func(s store.Store) store.Store {
 		db.Store = s

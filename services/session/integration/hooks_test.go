@@ -70,12 +70,13 @@ func until[T any](ctx context.Context, t *testing.T, ask func() (T, error), ok f
 
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 func TestAScheduleSendsOneTurnForAllTimesThatWereMissed(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]func(*faulty.Store){
 		"when nothing fails":                                func(*faulty.Store) {},
 		"when the note is lost after the turn was sent":     func(s *faulty.Store) { s.Fail(faulty.ScheduleFired, 1, faulty.Before, nil) },
@@ -84,6 +85,7 @@ func TestAScheduleSendsOneTurnForAllTimesThatWereMissed(t *testing.T) {
 		"when the job's end is lost":                        func(s *faulty.Store) { s.Fail(faulty.EndJob, 1, faulty.Before, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f, schedules := startLate(t, talk, fault)
 			ctx := deadline(t)
 			parent := f.session(ctx, t)
@@ -116,6 +118,7 @@ func TestAScheduleSendsOneTurnForAllTimesThatWereMissed(t *testing.T) {
 }
 
 func TestATimeIsLeftOutAndSaysWhy(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		on    sessionv1.OnActive
 		fault func(*faulty.Store)
@@ -127,6 +130,7 @@ func TestATimeIsLeftOutAndSaysWhy(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f, schedules := startLate(t, asking, c.fault)
 			ctx := deadline(t)
 			parent := f.waiting(ctx, t)
@@ -151,6 +155,7 @@ func TestATimeIsLeftOutAndSaysWhy(t *testing.T) {
 }
 
 func TestTheScheduleOfADeletedUserSendsNothing(t *testing.T) {
+	t.Parallel()
 	var db *faulty.Store
 	f, schedules := startLate(t, talk, func(s *faulty.Store) { db = s })
 	ann := store.Owner{Tenant: "default", User: "ann"}
@@ -176,6 +181,7 @@ func TestTheScheduleOfADeletedUserSendsNothing(t *testing.T) {
 }
 
 func TestScheduleLifeCycle(t *testing.T) {
+	t.Parallel()
 	f := start(t, talk)
 	ctx := deadline(t)
 	schedules := sessionv1.NewScheduleServiceClient(f.conn)
@@ -230,6 +236,7 @@ func TestScheduleLifeCycle(t *testing.T) {
 }
 
 func TestHooksRefuse(t *testing.T) {
+	t.Parallel()
 	f := start(t, talk)
 	ctx := deadline(t)
 	schedules, webhooks := sessionv1.NewScheduleServiceClient(f.conn), sessionv1.NewWebhookServiceClient(f.conn)
@@ -328,6 +335,7 @@ func receiver(t *testing.T, secret func() string, n int) (*httptest.Server, chan
 }
 
 func TestAReceiverVerifiesAcrossARotation(t *testing.T) {
+	t.Parallel()
 	var known string // what the receiver verifies with
 	server, got := receiver(t, func() string { return known }, 0)
 	f := start(t, talk, func(c *session.Config) { c.Webhooks.AllowHTTP, c.Webhooks.AllowPrivate = true, true })
@@ -367,6 +375,7 @@ func TestAReceiverVerifiesAcrossARotation(t *testing.T) {
 }
 
 func TestAWebhookIsToldOnceThoughItFailsTwice(t *testing.T) {
+	t.Parallel()
 	var secret string
 	server, got := receiver(t, func() string { return secret }, 2)
 	f := start(t, talk, func(c *session.Config) {

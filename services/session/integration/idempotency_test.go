@@ -400,6 +400,7 @@ func hasKey(m protoreflect.MessageDescriptor, depth int) bool {
 // TestEveryMutationIsDoneOnceUnderItsRequestID repeats requests, as they are and
 // changed. A mutation that is not listed above fails the test.
 func TestEveryMutationIsDoneOnceUnderItsRequestID(t *testing.T) {
+	t.Parallel()
 	for name, method := range unaryMutations(t) {
 		build := mutations[name]
 		if build == nil {
@@ -407,6 +408,7 @@ func TestEveryMutationIsDoneOnceUnderItsRequestID(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, asking)
 			ctx := t.Context()
 			s := f.session(ctx, t)

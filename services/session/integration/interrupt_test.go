@@ -41,6 +41,7 @@ func (f *fixture) interrupt(ctx context.Context, t *testing.T, r *sessionv1.Inte
 }
 
 func TestTwoInterruptsOfATurnThatWaitsEndItOnce(t *testing.T) {
+	t.Parallel()
 	var db *faulty.Store
 	f := startFaulty(t, asking, func(s *faulty.Store) { db = s })
 	ctx := t.Context()
@@ -80,6 +81,7 @@ func (h *hooked) Inbox(ctx context.Context, l store.Lease) ([]store.Command, err
 }
 
 func TestAnInterruptJustBeforeATurnWouldWaitStopsIt(t *testing.T) {
+	t.Parallel()
 	hook := func() {}
 	wrap := func(s store.Store) store.Store {
 		return &hooked{Store: s, before: func() { hook() }}
@@ -103,6 +105,7 @@ func TestAnInterruptJustBeforeATurnWouldWaitStopsIt(t *testing.T) {
 }
 
 func TestATakeoverThatFindsAnInterruptStopsTheCallsThatRun(t *testing.T) {
+	t.Parallel()
 	var held *faulty.Pause
 	f := startFaulty(t, slow, func(s *faulty.Store) { held = s.Hold(faulty.Load, 1, faulty.Before) })
 	ctx := t.Context()
@@ -124,6 +127,7 @@ func TestATakeoverThatFindsAnInterruptStopsTheCallsThatRun(t *testing.T) {
 }
 
 func TestAnInterruptKnowsHowCallsEndedAlsoWhenToolsIsAwayForAMoment(t *testing.T) {
+	t.Parallel()
 	f := start(t, slow)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -148,6 +152,7 @@ func TestAnInterruptKnowsHowCallsEndedAlsoWhenToolsIsAwayForAMoment(t *testing.T
 }
 
 func TestAnInterruptBetweenAttemptsLeavesNothingOfTheBrokenAnswer(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - steps: [{text: [Hi, " all"], error: {status: 529, midway: 1, times: 2, retry_after: 1m}}]
@@ -165,6 +170,7 @@ turns:
 }
 
 func TestATurnQueuedDuringATakeoverIsNotVoided(t *testing.T) {
+	t.Parallel()
 	var held *faulty.Pause
 	f := startFaulty(t, `
 turns:
@@ -191,6 +197,7 @@ fallback: {steps: [{text: [ok]}]}
 }
 
 func TestCancelQueuedAlsoEndsTurnsThatCameDuringAnAnswer(t *testing.T) {
+	t.Parallel()
 	f := start(t, slow)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -206,6 +213,7 @@ func TestCancelQueuedAlsoEndsTurnsThatCameDuringAnAnswer(t *testing.T) {
 }
 
 func TestClaimsBeforeATurnBeganDoNotCountAgainstIt(t *testing.T) {
+	t.Parallel()
 	f := startFaulty(t, hello, func(s *faulty.Store) {
 		s.Fail(faulty.Load, 1, faulty.Before, nil)
 		s.Fail(faulty.Load, 2, faulty.Before, nil)
@@ -217,6 +225,7 @@ func TestClaimsBeforeATurnBeganDoNotCountAgainstIt(t *testing.T) {
 }
 
 func TestAStepWithCallsTellsItsUsage(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - steps: [{tools: [{name: Bash, input: {}}], usage: {input_tokens: 7, output_tokens: 3}}, {text: [done]}]
@@ -230,6 +239,7 @@ turns:
 }
 
 func TestAnInterruptStopsTheModelAndLeavesAWellFormedTranscript(t *testing.T) {
+	t.Parallel()
 	f := start(t, slow)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -255,6 +265,7 @@ func TestAnInterruptStopsTheModelAndLeavesAWellFormedTranscript(t *testing.T) {
 }
 
 func TestAnInterruptStopsRunningCalls(t *testing.T) {
+	t.Parallel()
 	f := start(t, slow)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -279,6 +290,7 @@ user: INTERRUPTED, INTERRUPTED`
 }
 
 func TestAnInterruptWithNothingToStopChangesNothing(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -292,6 +304,7 @@ func TestAnInterruptWithNothingToStopChangesNothing(t *testing.T) {
 }
 
 func TestCancelQueuedEndsTheTurnsThatWait(t *testing.T) {
+	t.Parallel()
 	f := start(t, slow)
 	ctx := t.Context()
 	s := f.session(ctx, t)

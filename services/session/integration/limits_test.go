@@ -28,6 +28,7 @@ func ann(t *testing.T) context.Context { return as(t.Context(), "ann", principal
 
 // Fifty clients of two replicas ask for more than they may. Together they get what one limit allows.
 func TestTwoReplicasTogetherKeepARate(t *testing.T) {
+	t.Parallel()
 	const perSecond, clients, measured = 200, 50, 3 * time.Second
 	url := pgtest.New(t)
 	replicas := make([]*fixture, 2)
@@ -81,6 +82,7 @@ func TestTwoReplicasTogetherKeepARate(t *testing.T) {
 }
 
 func TestLimitsHoldForEveryKindOfCall(t *testing.T) {
+	t.Parallel()
 	f := start(t, greets, func(c *session.Config) {
 		c.Use.User = sessionlimits.Set{KeySet: sessionlimits.KeySet{Streams: 1, UploadBytes: 1 << 10}, Turns: 1, Sessions: 2}
 	})
@@ -128,6 +130,7 @@ func TestLimitsHoldForEveryKindOfCall(t *testing.T) {
 }
 
 func TestUploadsAreLimited(t *testing.T) {
+	t.Parallel()
 	f := start(t, greets, func(c *session.Config) { c.Use.User.UploadBytes = 1 << 10 })
 	st, err := f.ImportSession(ann(t))
 	if err != nil {

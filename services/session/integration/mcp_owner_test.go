@@ -10,6 +10,7 @@ import (
 )
 
 func TestAServerOfASessionGetsNoVariablesOfAnOperator(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	bob, root := as(t.Context(), "bob", principal.RoleUser), as(t.Context(), "root", principal.RoleOperator)
 	users, servers := sessionv1.NewUserServiceClient(f.conn), sessionv1.NewMcpServiceClient(f.conn)

@@ -27,6 +27,7 @@ func wiki(name string, authorization ...string) *commonv1.McpServer {
 }
 
 func TestAUsersMCPServersAreSetReadListedAndDeleted(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	servers := sessionv1.NewMcpServiceClient(f.conn)
 	ann, bob := as(t.Context(), "ann", principal.RoleUser), as(t.Context(), "bob", principal.RoleUser)
@@ -73,6 +74,7 @@ func TestAUsersMCPServersAreSetReadListedAndDeleted(t *testing.T) {
 
 // The literal value of a header is a secret: no answer shows it, not even to its user.
 func TestNoAnswerShowsALiteralHeader(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ctx, hush := t.Context(), "Bearer hush-hush"
 	servers, agents := sessionv1.NewMcpServiceClient(f.conn), sessionv1.NewAgentServiceClient(f.conn)
@@ -123,6 +125,7 @@ func TestNoAnswerShowsALiteralHeader(t *testing.T) {
 }
 
 func TestAnAgentsMCPServersAreChecked(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	f.peers.lack("operators")
 	agents := sessionv1.NewAgentServiceClient(f.conn)
@@ -144,6 +147,7 @@ func TestAnAgentsMCPServersAreChecked(t *testing.T) {
 }
 
 func TestAMissingServerIsNamed(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	_, err := sessionv1.NewMcpServiceClient(f.conn).SetUserMcpServer(t.Context(), &sessionv1.SetUserMcpServerRequest{Name: "users/me/mcpServers/a"})
 	bad, _ := apierr.Detail[*errdetails.BadRequest](err)

@@ -110,6 +110,7 @@ func (f *fixture) changes(ctx context.Context, t *testing.T, s string) []string 
 }
 
 func TestTheModelGetsTheToolsOfAllServers(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello, withClerk)
 	ctx := t.Context()
 	servers, users := sessionv1.NewMcpServiceClient(f.conn), sessionv1.NewUserServiceClient(f.conn)
@@ -137,6 +138,7 @@ func TestTheModelGetsTheToolsOfAllServers(t *testing.T) {
 }
 
 func TestAChangeOfAServerIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello, withClerk)
 	ctx := t.Context()
 	s := f.clerk(ctx, t)
@@ -178,6 +180,7 @@ func TestAChangeOfAServerIsReportedOnce(t *testing.T) {
 }
 
 func TestATurnGoesOnWithoutAServerUnlessItIsRequired(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		server   *commonv1.McpServer
 		state    *commonv1.McpServerStatus
@@ -188,6 +191,7 @@ func TestATurnGoesOnWithoutAServerUnlessItIsRequired(t *testing.T) {
 		"its variable is not set": {wiki("other", "Bearer ${NONE}"), works("Say"), "The MCP server other cannot be used, and the turn needs it: The user default has no variable NONE, which the server needs. Set it with `fairlead variables set NAME`."},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, hello, withClerk)
 			ctx := t.Context()
 			f.peers.setMCP("other", c.state)
@@ -211,6 +215,7 @@ func TestATurnGoesOnWithoutAServerUnlessItIsRequired(t *testing.T) {
 }
 
 func TestTheStatusOfAServerNeedsNoTurn(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello, withClerk)
 	ctx := t.Context()
 	f.peers.setMCP("a", fails("no route"))
@@ -270,6 +275,7 @@ func (p *peers) WatchMcpResource(r *toolsv1.WatchMcpResourceRequest, stream grpc
 }
 
 func TestRequestsToAServerOfTheSessionHaveItsPermissions(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ann := as(t.Context(), "ann", principal.RoleUser)
 	servers := sessionv1.NewMcpServiceClient(f.conn)
@@ -315,6 +321,7 @@ func (f *fixture) withWiki(ctx context.Context, t *testing.T) string {
 }
 
 func TestALoginIsTheCallersForTheServerOfTheSession(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ann := as(t.Context(), "ann", principal.RoleUser)
 	servers, s := sessionv1.NewMcpServiceClient(f.conn), f.withWiki(ann, t)
@@ -331,6 +338,7 @@ func TestALoginIsTheCallersForTheServerOfTheSession(t *testing.T) {
 }
 
 func TestTheModelReadsWhatMCPServersSay(t *testing.T) {
+	t.Parallel()
 	f, wire := startGreeter(t, withClerk, func(c *session.Config) {
 		a := c.Agents["clerk"]
 		a.Prompt = "Be careful."

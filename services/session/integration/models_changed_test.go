@@ -58,6 +58,7 @@ func askedFor(t *testing.T, wire *modeltest.Server, text string) (most any) {
 
 // While turns and calls through the proxy run, a change of an entry breaks none of them, and the next ones go by it.
 func TestTheNextCallGoesByAChangedModel(t *testing.T) {
+	t.Parallel()
 	wires(t, func(t *testing.T, play func(...modeltest.Step) (*modeltest.Server, func(*session.Config))) {
 		wire, change := play(modeltest.Step{Text: []string{"done"}})
 		f := start(t, "fallback: {steps: [{text: [unused]}]}", change)

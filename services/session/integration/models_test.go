@@ -28,6 +28,7 @@ func (f *fixture) model(ctx context.Context, t *testing.T, id string) string {
 }
 
 func TestModelsAreListedInPages(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	own := f.model(ctx, t, "fast")
@@ -74,6 +75,7 @@ func TestModelsAreListedInPages(t *testing.T) {
 }
 
 func TestAnOwnModelDrivesATurnOfItsTenantAlone(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	create := func(ctx context.Context, spec *sessionv1.ModelSpec) error {

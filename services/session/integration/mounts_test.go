@@ -69,6 +69,7 @@ func (f *fixture) wantMounts(t *testing.T, session string, want ...string) {
 }
 
 func TestWhoeverMakesAWorkspaceAsksForTheMountsOfTheAgentAndTheSession(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withMounts)
 	ctx := t.Context()
 	s := f.mounting(ctx, t, "drafts", "books")
@@ -90,6 +91,7 @@ func TestWhoeverMakesAWorkspaceAsksForTheMountsOfTheAgentAndTheSession(t *testin
 }
 
 func TestASessionWithoutMountsTakesThemAway(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading)
 	s := f.session(t.Context(), t)
 	f.turn(t.Context(), t, s, "one")
@@ -97,6 +99,7 @@ func TestASessionWithoutMountsTakesThemAway(t *testing.T) {
 }
 
 func TestWhatIsMadeOfASessionAsksForItsMounts(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withMounts)
 	ctx := t.Context()
 	s := f.mounting(ctx, t, "drafts")
@@ -119,6 +122,7 @@ func TestWhatIsMadeOfASessionAsksForItsMounts(t *testing.T) {
 }
 
 func TestATurnSaysWhichMountItMayNotHave(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withMounts)
 	f.peers.unknown = "secrets"
 	s := f.mounting(t.Context(), t, "secrets")
@@ -130,6 +134,7 @@ func TestATurnSaysWhichMountItMayNotHave(t *testing.T) {
 
 // An optional mount that is missing is a warning, once.
 func TestASessionGoesOnWithoutAnOptionalMount(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withMounts)
 	ctx := t.Context()
 	f.peers.unknown = "secrets"
@@ -156,6 +161,7 @@ func TestASessionGoesOnWithoutAnOptionalMount(t *testing.T) {
 
 // A checkpoint between turns makes the workspace, and leaves the warning to the next turn.
 func TestACheckpointBetweenTurnsGoesOnWithoutAnOptionalMount(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withMounts)
 	ctx := t.Context()
 	f.peers.unknown = "secrets"
@@ -172,6 +178,7 @@ func TestACheckpointBetweenTurnsGoesOnWithoutAnOptionalMount(t *testing.T) {
 }
 
 func TestRequestsThatNoMountCanAnswerAreRefused(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	many := make([]string, 33)
 	for i := range many {

@@ -42,6 +42,7 @@ func (f *fixture) addRepository(ctx context.Context, s string) error {
 
 // The node comes back under its name with an empty disk, and nothing was ever exported.
 func TestWhoeverMadeAWorkspaceTheNextOneAsksForItAndMakesNoOther(t *testing.T) {
+	t.Parallel()
 	for name, begin := range map[string]func(ctx context.Context, t *testing.T, f *fixture) string{
 		"a turn": func(ctx context.Context, t *testing.T, f *fixture) string {
 			s := f.session(ctx, t)
@@ -74,6 +75,7 @@ func TestWhoeverMadeAWorkspaceTheNextOneAsksForItAndMakesNoOther(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f, ctx := startFleet(t, placing, withoutExports), deadline(t)
 			s := begin(ctx, t, f)
 			if p := f.fleet.place(ctx, t, s); !p.Made {
@@ -110,6 +112,7 @@ func TestWhoeverMadeAWorkspaceTheNextOneAsksForItAndMakesNoOther(t *testing.T) {
 
 // TestALostNodeIsToldByWhicheverTurnBringsTheFiles lets the turn fail that leaves the node.
 func TestALostNodeIsToldByWhicheverTurnBringsTheFiles(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -141,6 +144,7 @@ func TestALostNodeIsToldByWhicheverTurnBringsTheFiles(t *testing.T) {
 
 // A worker holds the session while turns are queued, and what the turns before have done is exported meanwhile.
 func TestALostNodeBringsWhatWasExportedLast(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, `
 turns:
   - when: first
@@ -171,6 +175,7 @@ fallback: {steps: [{tools: [{name: Bash, input: {command: block}}]}, {text: [don
 
 // What was copied for a planned move does not arrive.
 func TestThePlaceThatWasLeftKeepsTheFilesUntilTheyHaveArrived(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing, withoutExports), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -196,6 +201,7 @@ func TestThePlaceThatWasLeftKeepsTheFilesUntilTheyHaveArrived(t *testing.T) {
 
 // The object store is away for as long as a turn waits for what it needs.
 func TestATurnDoesNotWaitForAMove(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, going, withoutExports, func(c *session.Config) { c.PeerPatience = time.Hour }), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -215,6 +221,7 @@ func TestATurnDoesNotWaitForAMove(t *testing.T) {
 
 // TestAWorkspaceMovesOnFromANodeThatIsLostBeforeItsFilesAreThere loses one node, and then the other.
 func TestAWorkspaceMovesOnFromANodeThatIsLostBeforeItsFilesAreThere(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing, func(c *session.Config) { c.PeerPatience = 3 * time.Second }), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -261,10 +268,12 @@ func leaveAtRest(t *testing.T, f *fixture, s string, home *machine) {
 
 // TestAPlannedMoveIsToldAsOneByWhicheverTurnEndsIt lets it fail once its place is committed.
 func TestAPlannedMoveIsToldAsOneByWhicheverTurnEndsIt(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, f *fixture, s string, home *machine){
 		"in a turn": leaveInATurn, "at rest": leaveAtRest,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f, ctx := startFleet(t, placing), deadline(t)
 			s := f.session(ctx, t)
 			f.turn(ctx, t, s, "work")
@@ -293,6 +302,7 @@ func TestAPlannedMoveIsToldAsOneByWhicheverTurnEndsIt(t *testing.T) {
 
 // A node that is drained turns out to have lost its disk: the older copy is no planned move.
 func TestAWorkspaceThatIsGoneWhenItsNodeIsDrainedIsToldToBeLost(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -312,6 +322,7 @@ func TestAWorkspaceThatIsGoneWhenItsNodeIsDrainedIsToldToBeLost(t *testing.T) {
 
 // What a turn did is not exported before the workspace moves; then the next node is lost.
 func TestWhatAMoveCopiedIsTheLastCopyUntilTheNextExport(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -346,6 +357,7 @@ func TestWhatAMoveCopiedIsTheLastCopyUntilTheNextExport(t *testing.T) {
 
 // A node that is drained dies as a turn is about to leave it.
 func TestANodeThatIsLostDuringAPlannedMoveIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, going), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -367,6 +379,7 @@ func TestANodeThatIsLostDuringAPlannedMoveIsNotWaitedFor(t *testing.T) {
 
 // A node that is drained turns out to have lost its disk as a turn is about to leave it.
 func TestATurnThatWasToLeaveAnEmptyDiskIsToldBeforeTheModelIsAsked(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, going, withoutExports), deadline(t)
 	s := f.session(ctx, t)
 	turn := f.create(ctx, t, s, "ask")
@@ -390,6 +403,7 @@ func TestATurnThatWasToLeaveAnEmptyDiskIsToldBeforeTheModelIsAsked(t *testing.T)
 
 // The place is another one by the time that a request has made the workspace in it.
 func TestAWorkspaceThatIsMadeInAPlaceThatWasLeftGoesAgain(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing), deadline(t)
 	s := f.session(ctx, t)
 	f.fleet.set(func() {
@@ -412,6 +426,7 @@ func TestAWorkspaceThatIsMadeInAPlaceThatWasLeftGoesAgain(t *testing.T) {
 
 // The transcript alone is more than goes into one message.
 func TestAnExportIsRefusedBeforeItsFirstByteWhileTheFilesAreToBeRestored(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing), deadline(t)
 	s := f.session(ctx, t)
 	long := make([]byte, 450<<10)

@@ -42,6 +42,7 @@ func warnings(events []*sessionv1.Event) (all []string) {
 // TestAServerThatWantsItsReasoningBackGetsIt has a server that refuses a call
 // without the reasoning that came before it.
 func TestAServerThatWantsItsReasoningBackGetsIt(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [unused]}]}", withServer(t, catalog.Limits{ContextTokens: 100_000}, func(body []byte) streamtest.Reply {
 		var r struct {
 			Messages []map[string]any `json:"messages"`
@@ -71,6 +72,7 @@ func TestAServerThatWantsItsReasoningBackGetsIt(t *testing.T) {
 // TestAnErrorInsideA200EndsTheTurnWithItsWords has errors that a repetition does
 // not heal, and an answer without anything in it, which it does.
 func TestAnErrorInsideA200EndsTheTurnWithItsWords(t *testing.T) {
+	t.Parallel()
 	for body, tt := range map[string]struct {
 		reason string
 		calls  int
@@ -83,6 +85,7 @@ func TestAnErrorInsideA200EndsTheTurnWithItsWords(t *testing.T) {
 		"data: [DONE]\n\n": {"", 2},
 	} {
 		t.Run(body, func(t *testing.T) {
+			t.Parallel()
 			n := 0
 			f := start(t, "fallback: {steps: [{text: [unused]}]}", withServer(t, catalog.Limits{}, func([]byte) streamtest.Reply {
 				if n++; n == 1 {
@@ -106,6 +109,7 @@ func TestAnErrorInsideA200EndsTheTurnWithItsWords(t *testing.T) {
 // TestAUsageThatCannotBeIsNotCounted has a server that tells a usage of two
 // quadrillion tokens, of which the cost is more than a number can hold.
 func TestAUsageThatCannotBeIsNotCounted(t *testing.T) {
+	t.Parallel()
 	limits := catalog.Limits{ContextTokens: 100_000, MaxOutputTokens: 4000, Prices: catalog.Prices{Input: 10, Output: 50}}
 	n := 0
 	f := start(t, "fallback: {steps: [{text: [unused]}]}", withServer(t, limits, func([]byte) streamtest.Reply {

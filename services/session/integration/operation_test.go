@@ -28,6 +28,7 @@ fallback: {steps: [{text: [ok]}]}
 `
 
 func TestTheLogTellsWhatATurnSawOfAnOperation(t *testing.T) {
+	t.Parallel()
 	f := start(t, background)
 	events := f.turn(t.Context(), t, f.session(t.Context(), t), "work")
 	var began *sessionv1.OperationStarted
@@ -59,6 +60,7 @@ func TestTheLogTellsWhatATurnSawOfAnOperation(t *testing.T) {
 }
 
 func TestAnInterruptTellsOfTheOperationThatACallHasHandedBack(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: work
@@ -117,6 +119,7 @@ func connected(c *session.Config) {
 }
 
 func TestTheLogTellsOfTheNetworkOfACommandThatOutlivesItsTurn(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: work
@@ -164,6 +167,7 @@ fallback: {steps: [{text: [ok]}]}
 }
 
 func TestTheLogTellsOfTheEndOfAnOperationThatNoCallLooksAt(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: work

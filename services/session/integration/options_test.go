@@ -35,6 +35,7 @@ func startGreeter(t *testing.T, more ...func(*session.Config)) (*fixture, *model
 }
 
 func TestATurnHasItsOptions(t *testing.T) {
+	t.Parallel()
 	f, wire := startGreeter(t)
 	ctx := t.Context()
 	made, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{
@@ -77,6 +78,7 @@ func TestATurnHasItsOptions(t *testing.T) {
 }
 
 func TestOptionsThatTheAgentDoesNotAllowAreRefused(t *testing.T) {
+	t.Parallel()
 	f, wire := startGreeter(t)
 	ctx := t.Context()
 	name := map[string]string{"name": "Ann"}
@@ -111,6 +113,7 @@ func TestOptionsThatTheAgentDoesNotAllowAreRefused(t *testing.T) {
 }
 
 func TestTheBuiltInAgentsTakeEveryUsableModel(t *testing.T) {
+	t.Parallel()
 	f, wire := startGreeter(t)
 	ctx := t.Context()
 	_, err := f.models().CreateModel(ctx, &sessionv1.CreateModelRequest{ModelId: "quick", Spec: &sessionv1.ModelSpec{Target: "wire:small"}})
@@ -118,7 +121,9 @@ func TestTheBuiltInAgentsTakeEveryUsableModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, builtIn := range []string{"coder", "assistant"} {
-		for _, m := range []string{"wire:dear", "wire:small:mode=thinking", "wire:in-no-table", "tenant:quick"} {
+		for m, runsOn := range map[string]string{
+			"wire:dear": "wire:dear", "wire:small:mode=thinking": "wire:small", "wire:in-no-table": "wire:in-no-table", "tenant:quick": "wire:small",
+		} {
 			made, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{
 				Session: &sessionv1.Session{Agent: builtIn, FirstMessage: &sessionv1.FirstMessage{Text: "go", Options: &sessionv1.TurnOptions{Model: m}}},
 				Limits:  &sessionv1.TurnLimits{MaxSteps: 3},
@@ -127,11 +132,11 @@ func TestTheBuiltInAgentsTakeEveryUsableModel(t *testing.T) {
 				t.Errorf("%s with %s: %v", builtIn, m, err)
 				continue
 			}
+			f.waitFor(ctx, t, made.Session.Name, func(e *sessionv1.Event) bool { return e.GetTurnFinished() != nil })
 			turn, err := f.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: made.Session.FirstTurn})
-			if err != nil || turn.Turn.Model != m || turn.Turn.Limits.MaxSteps != 3 {
+			if err != nil || turn.Turn.Model != runsOn || turn.Turn.Limits.MaxSteps != 3 {
 				t.Errorf("%s with %s: %v, %v", builtIn, m, turn, err)
 			}
-			f.waitFor(ctx, t, made.Session.Name, func(e *sessionv1.Event) bool { return e.GetTurnFinished() != nil })
 		}
 	}
 	before := len(wire.Requests())
@@ -151,6 +156,7 @@ func TestTheBuiltInAgentsTakeEveryUsableModel(t *testing.T) {
 }
 
 func TestTheGreetingOfASessionHasItsParameters(t *testing.T) {
+	t.Parallel()
 	f, _ := startGreeter(t, func(c *session.Config) {
 		c.Agents["host"] = agent.Spec{Profile: "full", Prompt: "Greet {{name}}.", Parameters: []string{"name"}, Greeting: "Hello {{name}}!"}
 	})

@@ -27,6 +27,7 @@ func (f *fixture) owned(ctx context.Context, t *testing.T) string {
 }
 
 func TestSessionsAreTheirUsers(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ann, bob, olga := as(t.Context(), "ann", principal.RoleUser), as(t.Context(), "bob", principal.RoleUser), as(t.Context(), "olga", principal.RoleOperator)
 	anns, bobs := f.owned(ann, t), f.owned(bob, t)
@@ -75,6 +76,7 @@ func TestSessionsAreTheirUsers(t *testing.T) {
 }
 
 func TestADeletionIsRepeatedByItsUser(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ann, bob := as(t.Context(), "ann", principal.RoleUser), as(t.Context(), "bob", principal.RoleUser)
 	anns := f.owned(ann, t)
@@ -94,6 +96,7 @@ func TestADeletionIsRepeatedByItsUser(t *testing.T) {
 }
 
 func TestTheIDOfADeletedSessionStaysItsUsers(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ann, bob := as(t.Context(), "ann", principal.RoleUser), as(t.Context(), "bob", principal.RoleUser)
 	mine := &sessionv1.CreateSessionRequest{SessionId: "pr-1", RequestId: "once"}

@@ -14,6 +14,7 @@ import (
 var ordinary = grpc.MaxCallRecvMsgSize(4 << 20)
 
 func TestAnOrdinaryClientReadsLargeSessionsAndTurns(t *testing.T) {
+	t.Parallel()
 	f := start(t, "turns:\n  - steps: [{text: ["+strings.Repeat("x", 300<<10)+"]}]\n")
 	ctx := t.Context()
 	labels := map[string]string{}

@@ -118,11 +118,13 @@ func lasting(file []byte, name string) string {
 }
 
 func TestWhatWasImportedIsExportedAsItWas(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, c *session.Config){
 		"on SQLite":   func(*testing.T, *session.Config) {},
 		"on Postgres": func(t *testing.T, c *session.Config) { c.DatabaseURL = config.Secret(pgtest.New(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, eventfulTurns, func(c *session.Config) { change(t, c) })
 			ctx := t.Context()
 			from := f.eventful(ctx, t)
@@ -206,6 +208,7 @@ func zipped(t *testing.T, data []byte) []byte {
 }
 
 func TestAnArchiveBringsTheFilesToo(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -233,6 +236,7 @@ func TestAnArchiveBringsTheFilesToo(t *testing.T) {
 }
 
 func TestAnImportIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	var db *faulty.Store
 	f := startFaulty(t, hello, func(s *faulty.Store) { db = s })
 	ctx := t.Context()
@@ -273,6 +277,7 @@ func TestAnImportIsMadeOnce(t *testing.T) {
 }
 
 func TestASessionIsExportedOnlyWhenNothingGoesOnInIt(t *testing.T) {
+	t.Parallel()
 	f := start(t, arrivals)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -292,6 +297,7 @@ func TestASessionIsExportedOnlyWhenNothingGoesOnInIt(t *testing.T) {
 }
 
 func TestASessionThatChangesWhileItIsExportedIsRefused(t *testing.T) {
+	t.Parallel()
 	var db *faulty.Store
 	f := startFaulty(t, hello, func(s *faulty.Store) { db = s })
 	ctx := t.Context()
@@ -312,6 +318,7 @@ func TestASessionThatChangesWhileItIsExportedIsRefused(t *testing.T) {
 }
 
 func TestAFileThatIsNoExportMakesNothing(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello, func(c *session.Config) { c.ImportMaxBytes = 64 << 10 })
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -367,6 +374,7 @@ func TestAFileThatIsNoExportMakesNothing(t *testing.T) {
 // TestTheCorpusIsWhatAnExportIs keeps the parser's corpus like what is written
 // today: after a change of the format, write it anew with UPDATE_CORPUS=1.
 func TestTheCorpusIsWhatAnExportIs(t *testing.T) {
+	t.Parallel()
 	const corpus = "../internal/transcript/testdata/session.jsonl"
 	if os.Getenv("UPDATE_CORPUS") != "" {
 		f := start(t, eventfulTurns)

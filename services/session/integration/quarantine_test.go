@@ -77,6 +77,7 @@ func (d *dying) set(claim func(context.Context, store.Claim) ([]store.Lease, err
 // holders of several turns die as often as they may without the turns getting
 // further. Any of the turns may be to blame, so each is tried without the others.
 func TestTurnsThatWereHeldBesideOneThatKillsItsHoldersHaveTheirLastTryAlone(t *testing.T) {
+	t.Parallel()
 	const turns = 3
 	d := &dying{released: make(chan struct{}, 10*turns), claims: map[store.Key]int{}, deaths: session.Defaults().MaxClaims - 1}
 	wrap := func(s store.Store) store.Store {

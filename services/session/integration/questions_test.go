@@ -49,6 +49,7 @@ func (f *fixture) resolvedQuestions(ctx context.Context, t *testing.T, s string)
 }
 
 func TestAnAgentAsksAPersonAlsoAcrossARestart(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		action  commonv1.QuestionAction
 		content string
@@ -60,6 +61,7 @@ func TestAnAgentAsksAPersonAlsoAcrossARestart(t *testing.T) {
 		"the person closes the window": {closing, "", "REFUSED: The user closed the question"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, asking)
 			ctx := t.Context()
 			s := f.session(ctx, t)
@@ -93,6 +95,7 @@ func TestAnAgentAsksAPersonAlsoAcrossARestart(t *testing.T) {
 
 // TestTheServerOfAToolAsksAPersonTwice answers each question through another replica.
 func TestTheServerOfAToolAsksAPersonTwice(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -139,6 +142,7 @@ func TestTheServerOfAToolAsksAPersonTwice(t *testing.T) {
 }
 
 func TestASecondAnswerLearnsOfTheFirst(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -172,8 +176,10 @@ func TestASecondAnswerLearnsOfTheFirst(t *testing.T) {
 }
 
 func TestAQuestionThatGetsNoAnswerExpires(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{"ask me": "EXPIRED: The user was asked. No answer came", "elicit": "OK: QUESTION_ACTION_CANCEL"} {
 		t.Run(text, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, asking, answersWithin(200*time.Millisecond))
 			ctx := t.Context()
 			s := f.session(ctx, t)
@@ -194,6 +200,7 @@ func TestAQuestionThatGetsNoAnswerExpires(t *testing.T) {
 }
 
 func TestAnInterruptEndsACallThatAsks(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ctx := t.Context()
 	s := f.session(ctx, t)

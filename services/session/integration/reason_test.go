@@ -167,6 +167,7 @@ func (f *fixture) waiting(ctx context.Context, t *testing.T) string {
 }
 
 func TestEveryReasonThatAnRPCAnswersIsBroughtAbout(t *testing.T) {
+	t.Parallel()
 	for n, name := range sessionv1.ErrorReason_name {
 		r := sessionv1.ErrorReason(n)
 		c, ok := refusals[r]
@@ -177,6 +178,7 @@ func TestEveryReasonThatAnRPCAnswersIsBroughtAbout(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var db *faulty.Store
 			opened := 0
 			f := startFaulty(t, asking, func(s *faulty.Store) {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestARefusalForAnotherReasonWithholdsNothing(t *testing.T) {
+	t.Parallel()
 	for said, code := range map[string]int{
 		"Invalid value for 'top_k'. See our documentation at https://example.com/images": http.StatusBadRequest,
 		"not provisioned for your region":                                                http.StatusBadRequest,
@@ -23,6 +24,7 @@ func TestARefusalForAnotherReasonWithholdsNothing(t *testing.T) {
 	} {
 		for _, kind := range []string{"anthropic", "openai"} {
 			t.Run(kind+", "+said, func(t *testing.T) {
+				t.Parallel()
 				wire, change := wired(t, kind, picky("fail now", said, code))
 				f := start(t, "fallback: {steps: [{text: [unused]}]}", change)
 				ctx := t.Context()
@@ -52,6 +54,7 @@ func TestARefusalForAnotherReasonWithholdsNothing(t *testing.T) {
 }
 
 func TestAPictureThatOneModelRefusedIsShownToAnother(t *testing.T) {
+	t.Parallel()
 	encoded := base64.StdEncoding.EncodeToString(png)
 	shown := func(r modeltest.Request) bool { return strings.Contains(fmt.Sprint(r.Body["messages"]), encoded) }
 	wire, change := wired(t, "openai", func(r modeltest.Request) modeltest.Step {

@@ -13,6 +13,7 @@ import (
 // TestTwoReplicasShareOneDatabase runs turns on two services with one database:
 // each turn runs once, and followers see all of it wherever they are.
 func TestTwoReplicasShareOneDatabase(t *testing.T) {
+	t.Parallel()
 	url := pgtest.New(t)
 	one := start(t, worked, func(c *session.Config) { c.DatabaseURL = config.Secret(url) })
 	two := one.another()
@@ -58,6 +59,7 @@ func TestTwoReplicasShareOneDatabase(t *testing.T) {
 // turn in the middle of its calls. A replica that waits for the lease's end, or for
 // the next poll, would be too late.
 func TestAnotherReplicaTakesOverAtOnceWithoutADoubleCall(t *testing.T) {
+	t.Parallel()
 	url := pgtest.New(t)
 	one := start(t, slow, func(c *session.Config) {
 		c.DatabaseURL, c.LeaseTTL, c.PollInterval = config.Secret(url), time.Hour, time.Hour

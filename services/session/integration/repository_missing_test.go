@@ -21,6 +21,7 @@ func (m *remote) ListRepositories(context.Context, *sandboxv1.ListRepositoriesRe
 // What is in a repository's place may be a repository, with which the session makes do, or
 // anything else: then there is no repository, and that is told.
 func TestWhatIsInTheWayOfARepositoryIsTold(t *testing.T) {
+	t.Parallel()
 	refusal := func(reason string) error { return apierr.New(codes.NotFound, "sandbox.fairlead.dev", reason, "no") }
 	app := []*sandboxv1.Repository{{Directory: "other"}, {Directory: "app"}}
 	for name, tc := range map[string]struct {
@@ -38,6 +39,7 @@ func TestWhatIsInTheWayOfARepositoryIsTold(t *testing.T) {
 		"one that cannot be branched": {branching: refusal("GIT_FAILED"), told: "REPOSITORY_BRANCH_NOT_MADE"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, reading, withRepository, func(c *session.Config) { c.Agents["tester"].Repositories[0].Branch = tc.branch })
 			f.peers.set(func(m *remote) {
 				m.refusal = apierr.Of(codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_REPOSITORY_EXISTS, "something is there")

@@ -10,6 +10,7 @@ import (
 )
 
 func TestAnAddedRepositoryIsPushedAtTheEndOfTurns(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	repositories := sessionv1.NewRepositoryServiceClient(f.conn)

@@ -126,6 +126,7 @@ func (f *fixture) untilEvent(t *testing.T, session string, want func(*sessionv1.
 }
 
 func TestAnAgentsRepositoryIsClonedOnceAndPushedAtEachTurnsEnd(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -152,6 +153,7 @@ func TestAnAgentsRepositoryIsClonedOnceAndPushedAtEachTurnsEnd(t *testing.T) {
 }
 
 func TestARepositoryThatCannotBeClonedIsTold(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	f.peers.set(func(m *remote) {
@@ -182,6 +184,7 @@ func TestARepositoryThatCannotBeClonedIsTold(t *testing.T) {
 }
 
 func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	f.peers.set(func(m *remote) {
@@ -211,6 +214,7 @@ func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
 // A rewind takes away what was cloned since, and sandbox voids the clone's answer: the next
 // turn asks for it, by the same call id, as often as it does else.
 func TestARepositoryThatARewindTakesAwayIsClonedAgainOnce(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -232,6 +236,7 @@ func TestARepositoryThatARewindTakesAwayIsClonedAgainOnce(t *testing.T) {
 }
 
 func TestABranchThatASessionCannotBeGivenIsTold(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	f.peers.set(func(m *remote) {
@@ -255,6 +260,7 @@ func TestABranchThatASessionCannotBeGivenIsTold(t *testing.T) {
 }
 
 func TestAPushThatIsRejectedIsToldOnce(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	f.peers.set(func(m *remote) {
@@ -274,6 +280,7 @@ func TestAPushThatIsRejectedIsToldOnce(t *testing.T) {
 }
 
 func TestATurnWithoutToolsDoesNotWaitForAClone(t *testing.T) {
+	t.Parallel()
 	f := start(t, "fallback: {steps: [{text: [hello]}]}\n", withRepository)
 	f.peers.set(func(m *remote) {
 		m.refusal = apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_GIT_FAILED, "away")
@@ -290,6 +297,7 @@ func TestATurnWithoutToolsDoesNotWaitForAClone(t *testing.T) {
 }
 
 func TestRepositoriesAreKeptOverTheAPI(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ctx := t.Context()
 	api := sessionv1.NewRepositoryServiceClient(f.conn)
@@ -317,6 +325,7 @@ func TestRepositoriesAreKeptOverTheAPI(t *testing.T) {
 
 // A request acts for the holder of the session, even if the holder changes meanwhile.
 func TestARepositoryRequestOutlivesAHolder(t *testing.T) {
+	t.Parallel()
 	f := start(t, reading)
 	ctx := t.Context()
 	name := f.session(ctx, t)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestASessionContinuesAfterARestartWithTheWholeConversation(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -24,6 +25,7 @@ func TestASessionContinuesAfterARestartWithTheWholeConversation(t *testing.T) {
 }
 
 func TestARestartInTheMiddleOfAStepRestartsTheStepOnce(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - steps: [{text: [one, " two", " three", " four", " five", " six"], delay: 150ms}]
@@ -50,6 +52,7 @@ turns:
 }
 
 func TestARestartInTheMiddleOfACallAsksAgainByTheSameID(t *testing.T) {
+	t.Parallel()
 	f := start(t, slow)
 	ctx := t.Context()
 	s := f.session(ctx, t)

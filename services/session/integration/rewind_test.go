@@ -75,7 +75,7 @@ func (f *fixture) wantAgreement(ctx context.Context, t *testing.T, s, conversati
 }
 
 func TestASessionIsRewoundToWhereItsStepsChangedSomething(t *testing.T) {
-	ctx := deadline(t)
+	t.Parallel()
 	for name, c := range map[string]struct {
 		to     func(all []*sessionv1.Checkpoint) *sessionv1.RewindSessionRequest
 		want   string
@@ -97,7 +97,9 @@ user: OK`, 2},
 		}, `user: "build"`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, building) //nolint:contextcheck // the servers end with the test
+			t.Parallel()
+			ctx := deadline(t)
+			f := start(t, building)
 			s := f.session(ctx, t)
 			f.turn(ctx, t, s, "build")
 			f.wantAgreement(ctx, t, s, built)
@@ -137,6 +139,7 @@ assistant: "looked"`)
 }
 
 func TestASessionIsRewoundToBeforeATurn(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t)
 	f := start(t, building)
 	s := f.session(ctx, t)
@@ -176,6 +179,7 @@ assistant: "looked"`
 }
 
 func TestARewindIsRefusedDuringATurn(t *testing.T) {
+	t.Parallel()
 	f := start(t, building)
 	ctx := deadline(t)
 	s := f.session(ctx, t)
@@ -201,6 +205,7 @@ func TestARewindIsRefusedDuringATurn(t *testing.T) {
 }
 
 func TestARewindThatCannotBeDoneLeavesTheConversation(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		request *sessionv1.RewindSessionRequest
 		before  func(*peers)
@@ -211,6 +216,7 @@ func TestARewindThatCannotBeDoneLeavesTheConversation(t *testing.T) {
 		"with a snapshot that is lost": {&sessionv1.RewindSessionRequest{LatestButOne: true}, func(p *peers) { p.broken["lost snapshot"] = 1 }, codes.FailedPrecondition, "REWIND_FAILED"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, building)
 			ctx := deadline(t)
 			s := f.session(ctx, t)
@@ -235,6 +241,7 @@ func TestARewindThatCannotBeDoneLeavesTheConversation(t *testing.T) {
 		})
 	}
 	t.Run("to the last but one of one", func(t *testing.T) {
+		t.Parallel()
 		f := start(t, building)
 		ctx := deadline(t)
 		s := f.session(ctx, t)
@@ -249,6 +256,7 @@ func TestARewindThatCannotBeDoneLeavesTheConversation(t *testing.T) {
 }
 
 func TestARewindWaitsForASandboxThatIsAway(t *testing.T) {
+	t.Parallel()
 	f := start(t, building)
 	ctx := deadline(t)
 	s := f.session(ctx, t)

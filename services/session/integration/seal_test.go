@@ -77,6 +77,7 @@ func (m *machine) RestoreSnapshot(_ context.Context, r *sandboxv1.RestoreSnapsho
 
 // A workspace that stays is not used before its seal is lifted: its node does not answer for a while.
 func TestATurnGoesOnOnceTheSealIsLifted(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, going, withoutExports), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -107,6 +108,7 @@ func TestATurnGoesOnOnceTheSealIsLifted(t *testing.T) {
 
 // A move of a session that rests fails, and leaves the seal to who rewinds the session next.
 func TestARewindLiftsASealThatStayedBehind(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing, withoutExports), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -143,6 +145,7 @@ func TestARewindLiftsASealThatStayedBehind(t *testing.T) {
 
 // The move of an idle session fails, and its workspace stays unused.
 func TestASealDoesNotStayBehindAtRest(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing, withoutExports), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")
@@ -166,6 +169,7 @@ func TestASealDoesNotStayBehindAtRest(t *testing.T) {
 
 // What was copied for a move that fails is not kept.
 func TestAMoveThatFailsLeavesNoCopies(t *testing.T) {
+	t.Parallel()
 	f, ctx := startFleet(t, placing, withoutExports), deadline(t)
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "work")

@@ -14,6 +14,7 @@ import (
 )
 
 func TestMessagesOfEndedTurnsAreFound(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	one, two := f.session(ctx, t), f.session(ctx, t)
@@ -61,6 +62,7 @@ func TestMessagesOfEndedTurnsAreFound(t *testing.T) {
 }
 
 func TestAFollowerResumesInsideAFoldedEvent(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - steps: [{text: [one, " two", " three", " four", " five", " six", " seven", " eight"], delay: 5ms}]

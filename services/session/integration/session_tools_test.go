@@ -62,6 +62,7 @@ func callResult(events []*sessionv1.Event) string {
 }
 
 func TestACallWithoutTheModelIsATurnWithoutAMessage(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -95,6 +96,7 @@ func TestACallWithoutTheModelIsATurnWithoutAMessage(t *testing.T) {
 }
 
 func TestACallWithTheRequestIDOfAnotherIsTheSame(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -120,6 +122,7 @@ func TestACallWithTheRequestIDOfAnotherIsTheSame(t *testing.T) {
 }
 
 func TestACallThatAPersonMustAllow(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answer func(*fixture, string, *sessionv1.ApprovalRequested) error
 		want   string
@@ -138,6 +141,7 @@ func TestACallThatAPersonMustAllow(t *testing.T) {
 		}, "INTERRUPTED INTERRUPTED: The turn was stopped before the call was made. It waited for a person's approval: it never started and did nothing."},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, hello)
 			s := f.session(t.Context(), t)
 			events, err := f.callTool(t.Context(), &sessionv1.CallToolRequest{Parent: s, Tool: "Write"}, func(e *sessionv1.Event) {
@@ -159,6 +163,7 @@ func TestACallThatAPersonMustAllow(t *testing.T) {
 }
 
 func TestWhatEndsACallEarly(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		request *sessionv1.CallToolRequest
 		running func(*fixture, string) error
@@ -176,6 +181,7 @@ func TestWhatEndsACallEarly(t *testing.T) {
 			func(*fixture, string) error { return nil }, "PARTIAL INTERRUPTED: "},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, hello)
 			s := f.session(t.Context(), t)
 			c.request.Parent = s
@@ -199,6 +205,7 @@ func TestWhatEndsACallEarly(t *testing.T) {
 }
 
 func TestACallDuringATurnWaitsForIt(t *testing.T) {
+	t.Parallel()
 	f := start(t, slow)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -235,6 +242,7 @@ func TestACallDuringATurnWaitsForIt(t *testing.T) {
 }
 
 func TestTheToolsOfASessionAreItsAgents(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	s := f.session(t.Context(), t)
 	var got []string
@@ -314,6 +322,7 @@ func calledOnce(log []*sessionv1.Event, want string) error {
 }
 
 func TestAnInterruptOfOneTurnLeavesTheOthers(t *testing.T) {
+	t.Parallel()
 	f := start(t, slow)
 	ctx := t.Context()
 	s := f.session(ctx, t)

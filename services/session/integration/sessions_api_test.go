@@ -13,6 +13,7 @@ import (
 )
 
 func TestASessionBeginsWithItsFirstMessage(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	r := &sessionv1.CreateSessionRequest{RequestId: "r", Session: &sessionv1.Session{
@@ -50,6 +51,7 @@ func TestASessionBeginsWithItsFirstMessage(t *testing.T) {
 }
 
 func TestAnArchivedSessionIsReadAndNotWritten(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -84,6 +86,7 @@ func TestAnArchivedSessionIsReadAndNotWritten(t *testing.T) {
 }
 
 func TestASessionReplacesTheOneWithItsKey(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ctx := t.Context()
 	create := func(id string, replace bool) error {
@@ -116,6 +119,7 @@ func TestASessionReplacesTheOneWithItsKey(t *testing.T) {
 }
 
 func TestSessionsAreFoundByWhatTheCallerKeepsWithThem(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ctx := t.Context()
 	for _, s := range []struct{ id, team string }{{"a", "x"}, {"b", "y"}, {"c", "x"}} {

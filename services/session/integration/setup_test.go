@@ -33,6 +33,7 @@ func (p *peers) changed() []string {
 }
 
 func TestAnEnvironmentIsSetUpOnceBeforeTheFirstCall(t *testing.T) {
+	t.Parallel()
 	f, ctx := start(t, working), t.Context()
 	f.environment(ctx, t, "prod", &sessionv1.EnvironmentSpec{Setup: []string{"one", "two"}})
 	made, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Environment: "prod"}})
@@ -71,6 +72,7 @@ func TestAnEnvironmentIsSetUpOnceBeforeTheFirstCall(t *testing.T) {
 }
 
 func TestAFailedSetupIsAWarningAndTheModelIsTold(t *testing.T) {
+	t.Parallel()
 	f, ctx := start(t, working), t.Context()
 	f.environment(ctx, t, "prod", &sessionv1.EnvironmentSpec{Setup: []string{"one", "fail", "three"}})
 	made, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Environment: "prod"}})

@@ -49,6 +49,7 @@ func (p *peers) tell(id string, stream grpc.ServerStreamingServer[toolsv1.CallTo
 }
 
 func TestOutputOfACallIsInTheLogOnceAndWholeAcrossARestart(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: tell

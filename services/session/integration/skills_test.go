@@ -65,6 +65,7 @@ func (f *fixture) skill(ctx context.Context, t *testing.T, user, name string) *s
 }
 
 func TestSkillsBelongToATenantOrAUser(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	root, ann, bob := as(t.Context(), "root", principal.RoleOperator), as(t.Context(), "ann", principal.RoleUser), as(t.Context(), "bob", principal.RoleUser)
 	other := principal.With(t.Context(), principal.Principal{Tenant: "globex", User: "eve", Role: principal.RoleAdmin})
@@ -121,6 +122,7 @@ func TestSkillsBelongToATenantOrAUser(t *testing.T) {
 }
 
 func TestSkillsAreBounded(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello, func(c *session.Config) { c.Skills.User, c.Skills.Versions = 1, 2 })
 	ann := as(t.Context(), "ann", principal.RoleUser)
 	s := f.skill(ann, t, "users/me", "pdf")
@@ -147,6 +149,7 @@ func TestSkillsAreBounded(t *testing.T) {
 }
 
 func TestSessionsOfTheBuiltInAgentsHaveEverySkill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"pdf", "zip"} {
 		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.WriteFile(filepath.Join(dir, name, "SKILL.md"), []byte("---\nname: "+name+"\ndescription: d\n---\n"), 0o600)); err != nil {

@@ -18,6 +18,7 @@ func (p *peers) emptiedStorage() string {
 }
 
 func TestAUsersStorageIsDeletedOnceForARequest(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleOperator})
 	for _, id := range []string{"one", "one", "two"} {
@@ -40,6 +41,7 @@ func TestAUsersStorageIsDeletedOnceForARequest(t *testing.T) {
 }
 
 func TestAUsersStorageIsDeletedLaterWhereTheNodeIsAway(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	f.peers.setKeeping(true)
 	_, err := sessionv1.NewUserServiceClient(f.conn).DeleteUserStorage(t.Context(), &sessionv1.DeleteUserStorageRequest{Name: "users/default/storage"})

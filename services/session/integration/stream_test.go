@@ -26,6 +26,7 @@ func refusal[T any](stream grpc.ServerStreamingClient[T], err error) error {
 }
 
 func TestANumberBeyondTheLogIsOutOfRange(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -52,6 +53,7 @@ func TestANumberBeyondTheLogIsOutOfRange(t *testing.T) {
 }
 
 func TestAQuietStreamSaysHowFarItIs(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -79,6 +81,7 @@ func TestAQuietStreamSaysHowFarItIs(t *testing.T) {
 }
 
 func TestADeletedSessionEndsItsFollowers(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -96,6 +99,7 @@ func TestADeletedSessionEndsItsFollowers(t *testing.T) {
 }
 
 func TestALateRepetitionOfADeletionSparesANewSession(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx := t.Context()
 	gone := &sessionv1.DeleteSessionRequest{Name: "sessions/same", RequestId: "once"}
@@ -116,6 +120,7 @@ func TestALateRepetitionOfADeletionSparesANewSession(t *testing.T) {
 }
 
 func TestPagesOfMessagesShowEachOnce(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello, func(c *session.Config) { c.CompactAt = 0 }) // nothing but what is said
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -188,6 +193,7 @@ func message(session, text, id string) *sessionv1.ConverseRequest {
 }
 
 func TestAConversationTakesEveryInput(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -228,6 +234,7 @@ func TestAConversationTakesEveryInput(t *testing.T) {
 }
 
 func TestAConversationThatDoesNotBeginWithOpenIsRefused(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -263,6 +270,7 @@ func TestAConversationThatDoesNotBeginWithOpenIsRefused(t *testing.T) {
 }
 
 func TestAFollowerThatReadsNothingDuringATurnThenReadsAllOfIt(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: long

@@ -29,7 +29,7 @@ import (
 // clock is simulated.
 func TestTenSubagentsEndWithTheirTurnWhereverReplicasDie(t *testing.T) {
 	seeds, every := 240, 24
-	if raceDetector {
+	if sampled() {
 		seeds, every = 24, 12
 	}
 	t.Run("SQLite", func(t *testing.T) {
@@ -83,7 +83,7 @@ func newHousehold(t *testing.T, seed uint64, url string) *household {
 	f := prepare(t, lead, withSubagents, func(c *session.Config) {
 		c.MaxSessions = 3 // of each depth, so that both replicas have some
 		if url == "" {
-			c.PollInterval, c.LeaseTTL = time.Second, 8*time.Second
+			c.PollInterval, c.LeaseTTL, c.StreamProgressInterval = time.Second, 8*time.Second, 10*time.Second
 		} else {
 			c.DatabaseURL = config.Secret(url)
 		}

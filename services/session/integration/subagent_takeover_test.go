@@ -27,7 +27,7 @@ func TestATurnWithASubagentEndsOnceWhereverItsReplicaDies(t *testing.T) {
 	}
 	writes := r.writes(t, faulty.Commit)
 	for n := 1; n <= writes; n++ {
-		if raceDetector && n%8 != 0 {
+		if sampled() && n%8 != 0 {
 			continue
 		}
 		for _, when := range []faulty.When{faulty.Before, faulty.After} {
@@ -58,6 +58,7 @@ func (s suspecting) Claim(ctx context.Context, c store.Claim) ([]store.Lease, er
 // TestASubagentHasItsLastTryWhileItsParentHasIts has both be suspect: the parent waits for
 // the subagent, and must not keep it from being claimed.
 func TestASubagentHasItsLastTryWhileItsParentHasIts(t *testing.T) {
+	t.Parallel()
 	f := startOn(t, func(s store.Store) store.Store { return suspecting{s} }, lead, withSubagents)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

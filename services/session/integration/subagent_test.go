@@ -101,6 +101,7 @@ func told(events []*sessionv1.Event) map[string][]string {
 }
 
 func TestASubagentWorksInASessionOfItsOwn(t *testing.T) {
+	t.Parallel()
 	f := start(t, lead, withSubagents)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -180,6 +181,7 @@ func lastCall(t *testing.T, messages []*sessionv1.Message) (id string) {
 }
 
 func TestTenSubagentsTwoLevelsDeep(t *testing.T) {
+	t.Parallel()
 	f := start(t, lead, withSubagents, func(c *session.Config) { c.MaxSessions = 3 })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -211,6 +213,7 @@ func TestTenSubagentsTwoLevelsDeep(t *testing.T) {
 }
 
 func TestAnInterruptReachesTheSubagents(t *testing.T) {
+	t.Parallel()
 	f := start(t, lead, withSubagents)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -239,6 +242,7 @@ func TestAnInterruptReachesTheSubagents(t *testing.T) {
 }
 
 func TestHowASubagentEndsIsToldAsSuch(t *testing.T) {
+	t.Parallel()
 	f := start(t, lead, withSubagents)
 	ctx := t.Context()
 	for text, want := range map[string]string{
@@ -254,6 +258,7 @@ func TestHowASubagentEndsIsToldAsSuch(t *testing.T) {
 }
 
 func TestAnApprovalOfASubagentShowsInTheParentAndIsAnsweredAtTheChild(t *testing.T) {
+	t.Parallel()
 	f := start(t, lead, withSubagents)
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -273,6 +278,7 @@ func TestAnApprovalOfASubagentShowsInTheParentAndIsAnsweredAtTheChild(t *testing
 }
 
 func TestAParentsBudgetHoldsForItsSubagents(t *testing.T) {
+	t.Parallel()
 	f := start(t, lead, withSubagents)
 	ctx := t.Context()
 	s := f.session(ctx, t)

@@ -82,6 +82,7 @@ func wants(t *testing.T, what string, err error, code codes.Code, reason session
 }
 
 func TestADeliveryMakesOneTurnOfItsSession(t *testing.T) {
+	t.Parallel()
 	f, ctx := start(t, talk), t.Context()
 	parent := f.session(ctx, t)
 	s := f.trigger(ctx, t, &sessionv1.Trigger{Session: parent, Text: "Look at {{payload}} now.", Limits: &sessionv1.TurnLimits{MaxSteps: 3}})
@@ -133,6 +134,7 @@ func TestADeliveryMakesOneTurnOfItsSession(t *testing.T) {
 
 // GitHub sends a form unless its owner chooses JSON, and a ping when a hook is made. Both are signed as they are.
 func TestADeliveryOfGitHubsForm(t *testing.T) {
+	t.Parallel()
 	f, ctx := start(t, talk), t.Context()
 	parent := f.session(ctx, t)
 	s := f.trigger(ctx, t, &sessionv1.Trigger{Session: parent, Text: "Look."})
@@ -170,6 +172,7 @@ func TestADeliveryOfGitHubsForm(t *testing.T) {
 }
 
 func TestADeliveryMakesASessionOfItsAgent(t *testing.T) {
+	t.Parallel()
 	f, ctx := start(t, talk), t.Context()
 	s := f.trigger(ctx, t, &sessionv1.Trigger{Agent: "agents/tester", Text: "Look.", Limits: &sessionv1.TurnLimits{MaxSteps: 3}})
 	first, err := s.github("d1", "a")
@@ -198,6 +201,7 @@ func TestADeliveryMakesASessionOfItsAgent(t *testing.T) {
 }
 
 func TestWhoLacksTheSecretDeliversNothing(t *testing.T) {
+	t.Parallel()
 	f, ctx := start(t, talk), t.Context()
 	parent := f.session(ctx, t)
 	s := f.trigger(ctx, t, &sessionv1.Trigger{Session: parent, Text: "Look."})
@@ -245,6 +249,7 @@ func TestWhoLacksTheSecretDeliversNothing(t *testing.T) {
 }
 
 func TestATriggerEndsWithItsUser(t *testing.T) {
+	t.Parallel()
 	f := start(t, talk, func(c *session.Config) { c.Use.User.Turns = 3 })
 	admin := principal.With(t.Context(), principal.Default())
 	people := sessionv1.NewIdentityServiceClient(f.conn)

@@ -47,6 +47,7 @@ func (f *fixture) plant(t *testing.T, statement string) {
 // TestATurnOfASessionThatCannotBeReadEnds plants garbage in what is stored of a session
 // with a turn that waits, one that is queued, and an answer that makes it go on.
 func TestATurnOfASessionThatCannotBeReadEnds(t *testing.T) {
+	t.Parallel()
 	failed, complete := sessionv1.TurnState_TURN_STATE_FAILED, sessionv1.TurnState_TURN_STATE_COMPLETE
 	const refused = sessionv1.TurnState_TURN_STATE_UNSPECIFIED
 	for _, c := range []struct {
@@ -118,6 +119,7 @@ func (f *fixture) endsStuck(t *testing.T, name string) {
 // TestASessionThatCannotBeReadLeavesNothingReserved: its turn had reserved time and
 // tokens when its replica broke off, under ids that the next turn uses again.
 func TestASessionThatCannotBeReadLeavesNothingReserved(t *testing.T) {
+	t.Parallel()
 	f := start(t, slow, withPrices(func(b *allowance.Config) {
 		b.Tenant.MaxWallTime, b.Tenant.MaxCostUSD = time.Hour, 100
 	}), func(c *session.Config) { c.LeaseTTL, c.MaxClaims, c.StopGrace = time.Second, 2, time.Millisecond })

@@ -38,6 +38,7 @@ func (u *upgrading) Load(ctx context.Context, l store.Lease) (*store.Snapshot, e
 // TestACommandOfANewerVersionIsLeftToItAndNotHeldAgainstTheTurn takes a session
 // up more often than a turn may be without getting further.
 func TestACommandOfANewerVersionIsLeftToItAndNotHeldAgainstTheTurn(t *testing.T) {
+	t.Parallel()
 	u := &upgrading{claims: make(chan struct{}, 1000)}
 	wrap := func(s store.Store) store.Store {
 		u.Store = s

@@ -29,6 +29,7 @@ func (p *peers) lastWanted() *sandboxv1.EnsureWorkspaceRequest {
 }
 
 func TestMeIsTheCaller(t *testing.T) {
+	t.Parallel()
 	f := start(t, asking)
 	users := sessionv1.NewUserServiceClient(f.conn)
 	for _, user := range []string{"ann", "bob"} {
@@ -46,6 +47,7 @@ func TestMeIsTheCaller(t *testing.T) {
 }
 
 func TestCommandsGetTheVariablesOfWhoeverActs(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	users := sessionv1.NewUserServiceClient(f.conn)
 	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleOperator})
@@ -75,6 +77,7 @@ func TestCommandsGetTheVariablesOfWhoeverActs(t *testing.T) {
 
 // What another user asks for in the middle of a turn leaves the turn its user's variables.
 func TestATurnKeepsItsVariablesWhateverOthersAskFor(t *testing.T) {
+	t.Parallel()
 	for name, ask := range map[string]func(f *fixture, bob context.Context, s string) error{
 		"a checkpoint": func(f *fixture, bob context.Context, s string) error {
 			_, err := f.points().CreateCheckpoint(bob, &sessionv1.CreateCheckpointRequest{Parent: s})
@@ -86,6 +89,7 @@ func TestATurnKeepsItsVariablesWhateverOthersAskFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := start(t, strings.ReplaceAll(building, "command: two", "command: block"))
 			ctx := deadline(t)
 			ann := principal.With(ctx, principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleOperator})
@@ -149,6 +153,7 @@ func (f *fixture) withToken(ctx context.Context, t *testing.T, user string) cont
 // The hook of a compaction that another user asks for has that user's variables, and the
 // commands after it have those of the turn's own again.
 func TestATurnHasItsVariablesAgainAfterAnothersCompaction(t *testing.T) {
+	t.Parallel()
 	f := start(t, talking, withSpec(func(s *agent.Spec) { s.PreCompaction = "cat notes" }))
 	ctx := deadline(t)
 	ann, bob := f.withToken(ctx, t, "ann"), f.withToken(ctx, t, "bob")
@@ -182,6 +187,7 @@ func TestATurnHasItsVariablesAgainAfterAnothersCompaction(t *testing.T) {
 // A turn that begins has its workspace made in the background: the hook of another user's
 // compaction is not to come in between.
 func TestAnothersHookHasNotTheVariablesOfTheTurnThatBegins(t *testing.T) {
+	t.Parallel()
 	f := start(t, talking+"fallback: {steps: [{text: [ok]}]}\n", withSpec(func(s *agent.Spec) { s.PreCompaction = "cat notes" }))
 	ctx := deadline(t)
 	ann, bob := f.withToken(ctx, t, "ann"), f.withToken(ctx, t, "bob")
@@ -224,6 +230,7 @@ func TestAnothersHookHasNotTheVariablesOfTheTurnThatBegins(t *testing.T) {
 
 // Nothing of a user's runs in a rewind.
 func TestARewindAsksForNoVariables(t *testing.T) {
+	t.Parallel()
 	f := start(t, building)
 	ctx := deadline(t)
 	ann, bob := f.withToken(ctx, t, "ann"), f.withToken(ctx, t, "bob")
@@ -241,6 +248,7 @@ func TestARewindAsksForNoVariables(t *testing.T) {
 }
 
 func TestVariablesAreListedWithoutValuesAndByPages(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	users := sessionv1.NewUserServiceClient(f.conn)
 	ctx := t.Context()
@@ -269,6 +277,7 @@ func TestVariablesAreListedWithoutValuesAndByPages(t *testing.T) {
 }
 
 func TestVariablesThatCannotBe(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	users := sessionv1.NewUserServiceClient(f.conn)
 	for name, x := range map[string]struct {
@@ -298,6 +307,7 @@ func TestVariablesThatCannotBe(t *testing.T) {
 
 // TestATurnWithoutCallsLeavesTheWorkspaceAlone counts what turns ask the sandbox for.
 func TestATurnWithoutCallsLeavesTheWorkspaceAlone(t *testing.T) {
+	t.Parallel()
 	f := start(t, hello)
 	s := f.session(t.Context(), t)
 	for range 3 {

@@ -18,6 +18,7 @@ func withSpec(change func(*agent.Spec)) func(*session.Config) {
 }
 
 func TestTheToolFinishSetsHowTheTurnEnds(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: all
@@ -73,6 +74,7 @@ func schemaSpec(s *agent.Spec) {
 }
 
 func TestStructuredOutputIsCheckedMendedAndAskedFor(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: good
@@ -115,6 +117,7 @@ turns:
 }
 
 func TestAnAgentThatNeverHandsOverItsOutputFails(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns: [{when: never, steps: [{text: [No.]}]}]
 fallback: {steps: [{text: [Still no.]}]}
@@ -132,6 +135,7 @@ fallback: {steps: [{text: [Still no.]}]}
 }
 
 func TestFaultsOfAVerdictAreFoundAtStart(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(*agent.Spec)
 		want   string
@@ -155,6 +159,7 @@ func TestFaultsOfAVerdictAreFoundAtStart(t *testing.T) {
 }
 
 func TestAHeaderSetsHowTheTurnEndsAndIsNotShown(t *testing.T) {
+	t.Parallel()
 	f := start(t, `
 turns:
   - when: half
