@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store/faulty"
 )
 
@@ -34,12 +35,20 @@ func TestATakeoverIsToldToToolsAndTheSandboxBeforeAnyCall(t *testing.T) {
 						t.Fatal(err)
 					}
 					<-c.thaw.Reached
+					stopped := time.Now()
 					c.first.peers.mu.Lock()
 					c.first.peers.news = 0
 					c.first.peers.mu.Unlock()
 					c.takeOver(t, frozen)
 					if err := c.ended(t.Context(), 1); err != nil {
 						t.Fatal(err)
+					}
+					turns, err := c.live.ListTurns(t.Context(), &sessionv1.ListTurnsRequest{Parent: c.session})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !turns.Turns[0].EndTime.AsTime().After(stopped) {
+						return // the commit was the last one of the turn, and nothing is taken over
 					}
 					p := c.first.peers
 					p.mu.Lock()

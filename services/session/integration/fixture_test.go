@@ -107,7 +107,7 @@ func prepare(t *testing.T, scenario string, change ...func(*session.Config)) *fi
 	c.Agents = map[string]agent.Spec{"tester": {Prompt: "Test.", Profile: "full", Tools: []string{"AskUserQuestion", "Background", "Bash", "Block", "Broken", "Elicit", "Read", "TodoWrite", "Write", "check_operation"}}}
 	c.DefaultAgent = "tester"
 	c.PollInterval = 20 * time.Millisecond
-	c.LeaseTTL = time.Second
+	c.LeaseTTL = 5 * time.Second // a busy machine lets no lease lapse
 	c.StreamProgressInterval = 100 * time.Millisecond
 	for _, f := range change {
 		f(&c)

@@ -44,7 +44,7 @@ func TestACommandOfANewerVersionIsLeftToItAndNotHeldAgainstTheTurn(t *testing.T)
 		u.Store = s
 		return u
 	}
-	f := startOn(t, wrap, hello, func(c *session.Config) { c.MaxClaims = 1 })
+	f := startOn(t, wrap, hello, func(c *session.Config) { c.LeaseTTL, c.MaxClaims = time.Second, 1 })
 	ctx := t.Context()
 	s := f.session(ctx, t)
 	u.old.Store(true)
