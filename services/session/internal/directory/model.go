@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// ModelsFolder begins the resource name of a model, and OwnModelsFolder that of an entry of the tenant's own.
-	ModelsFolder    = "models/"
+	// ModelsFolder begins the resource name of a model.
+	ModelsFolder = "models/"
+	// OwnModelsFolder begins the resource name of an entry of the tenant's own.
 	OwnModelsFolder = ModelsFolder + catalog.Own + ":"
 	// MostOwnModels bounds a tenant's own entries.
 	MostOwnModels = 1000

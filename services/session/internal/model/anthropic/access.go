@@ -61,13 +61,13 @@ type Client struct {
 func Connect(a Access) *Client {
 	a.Version = cmp.Or(a.Version, DefaultVersion)
 	c := &Client{access: a, header: http.Header{"Accept": {"application/json"}}}
-	switch {
-	case a.Platform == "":
+	switch a.Platform {
+	case "":
 		c.header.Set("Anthropic-Version", a.Version)
 		c.auth = transport.Header("X-Api-Key", a.Key)
-	case a.Platform == Vertex:
+	case Vertex:
 		c.version, c.auth = old(a, "vertex-2023-10-16"), transport.Google(a.Provider)
-	case a.Platform == Bedrock:
+	case Bedrock:
 		c.version, c.auth = old(a, "bedrock-2023-05-31"), transport.AWS(a.Provider, "bedrock", a.Region)
 	}
 	if a.Token != "" {

@@ -91,7 +91,7 @@ func sendBySDK(ctx context.Context, t *testing.T, a Access, modelName string) {
 // sendByUs sends the same request with our own code.
 func sendByUs(ctx context.Context, t *testing.T, a Access, modelName string) {
 	t.Helper()
-	c := Connect(a)
+	c := Connect(a) //nolint:contextcheck // credentials outlive a request
 	body := map[string]any{"max_tokens": 9, "messages": []any{}}
 	if a.Platform != Bedrock {
 		body["stream"] = true

@@ -66,7 +66,7 @@ func (w *Watch) Post(watched context.Context, address string, header http.Header
 	if err := auth(r, body); err != nil {
 		return nil, err
 	}
-	resp, err := client.Do(r) //nolint:bodyclose // the caller closes it
+	resp, err := client.Do(r)
 	if err != nil {
 		return nil, err
 	}
