@@ -55,7 +55,7 @@ func run(m *testing.M) (int, error) {
 	if err := build.Run(); err != nil {
 		return 0, fmt.Errorf("build the programs: %w", err)
 	}
-	prove.SideBySide(8) // they wait for turns and for servers to start
+	prove.SideBySide(4) // they wait for turns and for servers to start
 	return m.Run(), nil
 }
 
