@@ -131,6 +131,15 @@ func (s handled) SendHeader(md metadata.MD) error {
 	return s.contextStream.SendHeader(metadata.Join(md, metadata.Pairs("content-type", "application/grpc")))
 }
 
+// SendMsg implements grpc.ServerStream. To a caller that has left it fails as in gRPC, with the end of the context.
+func (s handled) SendMsg(m any) error {
+	err := s.contextStream.SendMsg(m)
+	if ended := s.Context().Err(); err != nil && ended != nil {
+		return status.FromContextError(ended).Err()
+	}
+	return err
+}
+
 // observe tells a handler of statistics of a call, and returns the function that tells of its end.
 func observe(ctx context.Context, h stats.Handler, begin *stats.Begin, method string) (context.Context, func(error)) {
 	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method})
@@ -172,7 +181,9 @@ func (l localConn) begin(ctx context.Context, begin *stats.Begin, method string)
 // asReceived returns an error of a call as its caller gets it over the network: a status, without what it wraps.
 func asReceived(ctx context.Context, err error) error {
 	s, ok := status.FromError(err)
-	if !ok {
+	if ended := ctx.Err(); !ok && ended != nil {
+		s = status.FromContextError(ended)
+	} else if !ok {
 		s = status.FromContextError(err)
 	}
 	if cause, ok := status.FromError(context.Cause(ctx)); ok && s.Code() == codes.Canceled && cause.Code() != codes.OK {
@@ -209,12 +220,13 @@ func (l localConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method 
 		return nil, end(err)
 	}
 	context.AfterFunc(ctx, func() { _ = end(ctx.Err()) }) // the caller may never receive the end
-	return &localStream{s, !desc.ServerStreams, end}, nil
+	return &localStream{s, !desc.ClientStreams, !desc.ServerStreams, end}, nil
 }
 
 // localStream is a stream whose errors are those of gRPC.
 type localStream struct {
 	grpc.ClientStream
+	once   bool // the first request is the last one
 	single bool // the first answer is the last one
 	end    func(error) error
 }
@@ -232,10 +244,13 @@ func (s *localStream) RecvMsg(m any) error {
 	return nil
 }
 
-// SendMsg implements grpc.ClientStream.
+// SendMsg implements grpc.ClientStream. After the end of the call it returns io.EOF, or nil for the only request.
 func (s *localStream) SendMsg(m any) error {
 	err := s.ClientStream.SendMsg(m)
-	if err == nil || errors.Is(err, io.EOF) { // the answer says why
+	switch over := errors.Is(err, io.EOF); {
+	case over && s.once:
+		return nil // the answer says why
+	case err == nil || over:
 		return err
 	}
 	return s.end(err)

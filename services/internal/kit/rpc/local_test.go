@@ -204,6 +204,52 @@ func TestACallerThatLeavesEndsItsHandler(t *testing.T) {
 	})
 }
 
+// TestARequestOfARefusedCallIsSent refuses calls before their request comes. The answer says why, not the sending.
+func TestARequestOfARefusedCallIsSent(t *testing.T) {
+	n := &notes{exchange: func(grpc.ServerStream) error {
+		return apierr.New(codes.PermissionDenied, "fairlead.test", "REFUSED", "no")
+	}}
+	overBoth(t, n, func(t *testing.T, cc grpc.ClientConnInterface) {
+		for range 20 { // Go chooses at random between a request that can be sent and a call that has ended
+			s, err := cc.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, streamMethod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = s.Header() // comes with the end of the handler
+			if err := s.SendMsg(newNote("x")); err != nil {
+				t.Fatalf("the request: %v", err)
+			}
+			if err := s.RecvMsg(dynamicpb.NewMessage(note)); apierr.Reason(err) != "REFUSED" {
+				t.Fatalf("the answer: %v", err)
+			}
+		}
+	})
+}
+
+func TestWhatIsSentToACallerThatHasLeftIsNoFault(t *testing.T) {
+	failed := make(chan error, 1)
+	n := &notes{exchange: func(s grpc.ServerStream) error {
+		<-s.Context().Done()
+		err := s.SendMsg(newNote("x"))
+		failed <- err
+		return err
+	}}
+	overBoth(t, n, func(t *testing.T, cc grpc.ClientConnInterface) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s, err := exchange(ctx, cc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := s.RecvMsg(dynamicpb.NewMessage(note)); apierr.Code(err) != codes.Canceled {
+			t.Errorf("the caller: %v", err)
+		}
+		if err := <-failed; apierr.Code(err) != codes.Canceled {
+			t.Errorf("the handler: %v", err)
+		}
+	})
+}
+
 func TestCallsWithinTheProgramEndWithIt(t *testing.T) {
 	entered, release := make(chan struct{}, 3), make(chan struct{})
 	n := &notes{
