@@ -207,7 +207,7 @@ func TestACallerThatLeavesEndsItsHandler(t *testing.T) {
 // TestARequestOfARefusedCallIsSent refuses calls before their request comes. The answer says why, not the sending.
 func TestARequestOfARefusedCallIsSent(t *testing.T) {
 	n := &notes{exchange: func(grpc.ServerStream) error {
-		return apierr.New(codes.PermissionDenied, "fairlead.test", "REFUSED", "no")
+		return apierr.New(codes.PermissionDenied, apierr.Domain, apierr.ReasonTransport, "no")
 	}}
 	overBoth(t, n, func(t *testing.T, cc grpc.ClientConnInterface) {
 		for range 20 { // Go chooses at random between a request that can be sent and a call that has ended
@@ -219,7 +219,7 @@ func TestARequestOfARefusedCallIsSent(t *testing.T) {
 			if err := s.SendMsg(newNote("x")); err != nil {
 				t.Fatalf("the request: %v", err)
 			}
-			if err := s.RecvMsg(dynamicpb.NewMessage(note)); apierr.Reason(err) != "REFUSED" {
+			if err := s.RecvMsg(dynamicpb.NewMessage(note)); apierr.Reason(err) != apierr.ReasonTransport {
 				t.Fatalf("the answer: %v", err)
 			}
 		}
