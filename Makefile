@@ -92,7 +92,7 @@ check-generate: generate ## Fail when gen/ is not what proto/ makes
 
 ## --- programs ---------------------------------------------------------------
 
-MODULES := gen services/internal/kit services/session services/sandbox services/sandbox/kubernetes services/tools services/gateway services/allinone
+MODULES := gen clients/go services/internal/kit services/session services/sandbox services/sandbox/kubernetes services/tools services/gateway services/allinone
 PREFIX := github.com/fairlead/fairlead
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Programs are static, so one runs on any Linux of its architecture. Without tables for debuggers they are a third

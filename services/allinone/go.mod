@@ -8,6 +8,7 @@ require (
 	github.com/a2aproject/a2a-go/v2 v2.3.1
 	github.com/alecthomas/kong v1.17.0
 	github.com/coder/websocket v1.8.15
+	github.com/fairlead/fairlead/clients/go v0.0.0
 	github.com/fairlead/fairlead/gen v0.0.0
 	github.com/fairlead/fairlead/services/gateway v0.0.0
 	github.com/fairlead/fairlead/services/internal/kit v0.0.0
@@ -133,6 +134,8 @@ require (
 	modernc.org/sqlite v1.60.1 // indirect
 	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
+
+replace github.com/fairlead/fairlead/clients/go => ../../clients/go
 
 replace github.com/fairlead/fairlead/gen => ../../gen
 

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/a2aproject/a2a-go/v2 v2.3.1
 	github.com/coder/websocket v1.8.15
+	github.com/fairlead/fairlead/clients/go v0.0.0
 	github.com/fairlead/fairlead/gen v0.0.0
 	github.com/fairlead/fairlead/services/internal/kit v0.0.0
 	github.com/google/go-cmp v0.7.0
@@ -71,6 +72,8 @@ require (
 	golang.org/x/text v0.42.0 // indirect
 	golang.org/x/time v0.16.0
 )
+
+replace github.com/fairlead/fairlead/clients/go => ../../clients/go
 
 replace github.com/fairlead/fairlead/gen => ../../gen
 

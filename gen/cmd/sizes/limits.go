@@ -19,12 +19,13 @@ const (
 
 // budgets bound the lines of a module outside of tests.
 var budgets = map[string]int{
+	"clients/go":            1200,
 	"services/session":      61800,
 	"services/sandbox":      43800,
 	"services/tools":        19300,
 	"services/gateway":      24800,
 	"services/internal/kit": 12400,
-	"services/allinone":     9600,
+	"services/allinone":     9300,
 }
 
 // programs bound the size of a program, in bytes.

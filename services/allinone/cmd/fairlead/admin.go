@@ -13,8 +13,8 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -171,7 +171,7 @@ func (c adminInitCommand) through(ctx context.Context, s stdio, e endpoint) erro
 			"`fairlead admin init` or `fairlead admin key` with the server's --data or --config (with SQLite, stop the server first), "+
 			"or `session admin init` where the services run apart (docs/deploy.md)", address, e.flags())
 	case err != nil:
-		return e.explain(ctx, client.Explained(err))
+		return e.explain(ctx, terminal.Explained(err))
 	}
 	_, err = fmt.Fprintf(s.out, "The key of users/%s in the tenant %s, which is shown only now:\n\n  %s\n\n"+
 		"From now on every call to the server at %s needs a key. Give this one to the command line:\n\n  fairlead login %s\n",

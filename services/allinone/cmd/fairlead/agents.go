@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session"
 )
@@ -86,7 +86,7 @@ func (c listAgentsCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetAgents()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -111,7 +111,7 @@ func (c getAgentCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.agents.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: c.name()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return c.print(s.out, resp.GetAgent())
 	})
@@ -143,12 +143,12 @@ func (c createAgentCommand) Run(ctx context.Context, s stdio) error {
 // change makes a change, which may be repeated, and shows the agent.
 func (o agentOutput) change(ctx context.Context, w io.Writer, request func() (*sessionv1.Agent, error)) error {
 	var a *sessionv1.Agent
-	err := client.Retry(ctx, quick(), func() (err error) {
+	err := retry(ctx, func() (err error) {
 		a, err = request()
 		return err
 	})
 	if err != nil {
-		return client.Explained(err)
+		return terminal.Explained(err)
 	}
 	return o.print(w, a)
 }
@@ -172,7 +172,7 @@ func (c updateAgentCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) (err error) {
 		if r.ExpectedVersion == 0 {
 			if r.ExpectedVersion, err = c.newest(ctx, b); err != nil {
-				return client.Explained(err)
+				return terminal.Explained(err)
 			}
 		}
 		return c.change(ctx, s.out, func() (*sessionv1.Agent, error) {
@@ -195,7 +195,7 @@ func (c rollbackAgentCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.RollbackAgentRequest{Name: c.name(), Version: c.Version, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) (err error) {
 		if r.ExpectedVersion, err = c.newest(ctx, b); err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return c.change(ctx, s.out, func() (*sessionv1.Agent, error) {
 			resp, err := b.agents.RollbackAgent(ctx, r)
@@ -240,7 +240,7 @@ func (c listVersionsCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetVersions()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)

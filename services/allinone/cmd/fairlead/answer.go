@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +9,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	client "github.com/fairlead/fairlead/clients/go"
+	"github.com/fairlead/fairlead/clients/go/fold"
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -51,17 +53,15 @@ func approvalOf(line string) *sessionv1.ResolveApprovalRequest {
 	return nil
 }
 
-// ask is what waits for a person's answer: an approval or a question.
+// ask is what waits for a person's answer.
 type ask struct {
-	call     string
-	approval *sessionv1.ApprovalRequested // nil: a question
-	question *commonv1.Question
-	answers  map[string]any // to the question's items so far
+	*fold.Ask
+	answers map[string]any // to the question's items so far
 }
 
 // what says what the turn waits for.
 func (a *ask) what() string {
-	if a.approval == nil {
+	if a.Approval == nil {
 		return "The turn waits for an answer"
 	}
 	return "The turn waits for an approval"
@@ -69,10 +69,10 @@ func (a *ask) what() string {
 
 // prompt returns the text that asks for the next line.
 func (a *ask) prompt() string {
-	if a.approval != nil {
-		return question(a.approval)
+	if a.Approval != nil {
+		return question(a.Approval)
 	}
-	return itemPrompt(a.question, len(a.answers))
+	return itemPrompt(a.Question.GetQuestion(), len(a.answers))
 }
 
 // wait adds an ask, and asks at once if no other is before it.
@@ -90,12 +90,12 @@ func (c *conversation) ask(ctx context.Context) error {
 		return nil
 	}
 	a := c.pending[0]
-	call := terminal.Line(a.call, 0)
+	call := terminal.Line(a.Call, 0)
 	switch {
 	case c.answers == nil && c.alone:
 		c.notice("%s, and there is no terminal to ask in: run this in a terminal, or use --server with a server that others can reach.", a.what())
 		return c.interrupt(ctx)
-	case c.answers == nil && a.approval == nil:
+	case c.answers == nil && a.Approval == nil:
 		c.notice("%s. Answer it with one of these, with the same --server:\n  fairlead answer %[2]s 'the answer'\n  fairlead answer %[2]s --decline", a.what(), call)
 		return nil
 	case c.answers == nil:
@@ -108,9 +108,9 @@ func (c *conversation) ask(ctx context.Context) error {
 }
 
 // resolved takes an ask off the list, and asks the next.
-func (c *conversation) resolved(ctx context.Context, call string) error {
+func (c *conversation) resolved(ctx context.Context, ended *fold.Ask) error {
 	for i, a := range c.pending {
-		if a.call == call {
+		if a.Ask == ended {
 			c.pending = append(c.pending[:i:i], c.pending[i+1:]...)
 			if i == 0 {
 				return c.ask(ctx)
@@ -130,7 +130,7 @@ func (c *conversation) answer(ctx context.Context, line string, more bool) error
 	line = strings.ToValidUTF8(line, "\uFFFD")
 	a := c.pending[0]
 	read := a.answerQuestion
-	if a.approval != nil {
+	if a.Approval != nil {
 		read = a.answerApproval
 	}
 	send := read(line)
@@ -140,27 +140,27 @@ func (c *conversation) answer(ctx context.Context, line string, more bool) error
 	}
 	err := client.Retry(ctx, c.backoff, func() error { return send(ctx, c) })
 	if err != nil && ctx.Err() == nil { // another client may have answered: the events say so
-		c.notice("the answer was not accepted: %s", client.Explain(err))
-		if a.approval == nil && apierr.Code(err) == codes.InvalidArgument { // the person can correct it
+		c.notice("the answer was not accepted: %s", terminal.Explain(err))
+		if a.Approval == nil && apierr.Code(err) == codes.InvalidArgument { // the person can correct it
 			a.answers = nil
 			c.nextLine(a.prompt())
 			return nil
 		}
 		err = nil
 	}
-	return errors.Join(err, c.resolved(ctx, a.call))
+	return errors.Join(err, c.resolved(ctx, a.Ask))
 }
 
 // answerApproval returns the RPC for a person's line; nil: the line is no answer.
 func (a *ask) answerApproval(line string) func(context.Context, *conversation) error {
 	req := approvalOf(line)
-	plan := a.approval.GetKind() == sessionv1.ApprovalKind_APPROVAL_KIND_PLAN
-	if req == nil || req.Scope != 0 && len(a.approval.GetSuggestedRules()) == 0 || req.Mode != 0 && !plan {
+	plan := a.Approval.GetKind() == sessionv1.ApprovalKind_APPROVAL_KIND_PLAN
+	if req == nil || req.Scope != 0 && len(a.Approval.GetSuggestedRules()) == 0 || req.Mode != 0 && !plan {
 		return nil
 	}
-	req.CallId, req.Digest, req.RequestId = a.call, a.approval.GetDigest(), id.New()
+	req.CallId, req.Digest, req.RequestId = a.Call, a.Approval.GetDigest(), id.New()
 	return func(ctx context.Context, c *conversation) error {
-		req.Parent = c.session
+		req.Parent = cmp.Or(a.Session, c.session)
 		_, err := c.sessions.ResolveApproval(ctx, req)
 		return err
 	}
@@ -168,7 +168,8 @@ func (a *ask) answerApproval(line string) func(context.Context, *conversation) e
 
 // answerQuestion returns the RPC once a person's lines answer all of the question; nil: more are needed.
 func (a *ask) answerQuestion(line string) func(context.Context, *conversation) error {
-	req := &sessionv1.AnswerQuestionRequest{CallId: a.call, QuestionId: a.question.GetId(), Action: declined, RequestId: id.New()}
+	q := a.Question.GetQuestion()
+	req := &sessionv1.AnswerQuestionRequest{CallId: a.Call, QuestionId: q.GetId(), Action: declined, RequestId: id.New()}
 	if strings.TrimSpace(line) != "/decline" {
 		content, complete := a.take(line)
 		if !complete {
@@ -177,7 +178,7 @@ func (a *ask) answerQuestion(line string) func(context.Context, *conversation) e
 		req.Action, req.ContentJson = accepted, content
 	}
 	return func(ctx context.Context, c *conversation) error {
-		req.Parent = c.session
+		req.Parent = cmp.Or(a.Session, c.session)
 		_, err := c.sessions.AnswerQuestion(ctx, req)
 		return err
 	}
@@ -185,7 +186,7 @@ func (a *ask) answerQuestion(line string) func(context.Context, *conversation) e
 
 // take adds a line to the answers, and returns the content once it is complete.
 func (a *ask) take(line string) (content string, complete bool) {
-	items := a.question.GetItems()
+	items := a.Question.GetQuestion().GetItems()
 	if len(items) == 0 {
 		return strings.TrimSpace(line), true
 	}

@@ -9,7 +9,6 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
@@ -39,7 +38,7 @@ func (c approvalsCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		all, err := b.pending(ctx, c.Session)
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.Call != "" {
 			all = slices.DeleteFunc(all, func(p *sessionv1.PendingApproval) bool { return p.GetCallId() != c.Call })
@@ -129,7 +128,7 @@ func (b *backend) resolve(ctx context.Context, call string, answer *sessionv1.Re
 		return nil, fmt.Errorf("the call %s asks a question: use `fairlead answer`", terminal.Line(call, 100))
 	}
 	answer.Parent, answer.CallId, answer.Digest, answer.RequestId = p.GetSession(), p.GetCallId(), p.GetDigest(), id.New()
-	return p, client.Retry(ctx, quick(), func() error {
+	return p, retry(ctx, func() error {
 		_, err := b.sessions.ResolveApproval(ctx, answer)
 		return err
 	})
@@ -170,7 +169,7 @@ func (c approveCommand) Run(ctx context.Context, s stdio) error {
 		if err == nil && p.GetKind() == sessionv1.ApprovalKind_APPROVAL_KIND_PLAN {
 			return show(s, p)
 		}
-		return client.Explained(err)
+		return terminal.Explained(err)
 	})
 }
 
@@ -195,6 +194,6 @@ type denyCommand struct {
 func (c denyCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		_, err := b.resolve(ctx, c.Call, &sessionv1.ResolveApprovalRequest{Comment: c.Comment})
-		return client.Explained(err)
+		return terminal.Explained(err)
 	})
 }

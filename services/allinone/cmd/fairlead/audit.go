@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/audit"
 )
 
@@ -41,7 +41,7 @@ func (b *backend) auditLog(ctx context.Context, each func(*sessionv1.AuditEntry)
 	for token := ""; ; {
 		resp, err := b.audit.ListAuditEntries(ctx, &sessionv1.ListAuditEntriesRequest{PageSize: 1000, PageToken: token})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		for _, e := range resp.GetEntries() {
 			if err := each(e); err != nil {

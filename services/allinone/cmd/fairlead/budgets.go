@@ -8,7 +8,7 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 )
 
 // budgetsCommand shows budgets.
@@ -27,7 +27,7 @@ func (c budgetsCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.budgets.ListBudgets(ctx, r)
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, resp.GetBudgets())

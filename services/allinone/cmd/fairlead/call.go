@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	client "github.com/fairlead/fairlead/clients/go"
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
@@ -58,7 +58,7 @@ func (c callCommand) Run(ctx context.Context, s stdio) error {
 		}
 		end, err := talk.follow(ctx, func(o client.Options) *client.Follower { return client.CallTool(ctx, b.tools, req, o) })
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if end.GetState() == sessionv1.TurnState_TURN_STATE_COMPLETE && end.GetCallResult().GetOutcome() != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
 			return &program.ExitError{Code: exitError}

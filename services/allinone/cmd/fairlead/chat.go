@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	client "github.com/fairlead/fairlead/clients/go"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
@@ -43,7 +43,7 @@ func (c chatCommand) Run(ctx context.Context, s stdio) error {
 	ctx, cancel := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
 	defer cancel()
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return client.Explained(c.chat(ctx, s, b, interrupts))
+		return terminal.Explained(c.chat(ctx, s, b, interrupts))
 	})
 }
 

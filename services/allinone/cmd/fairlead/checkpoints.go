@@ -7,7 +7,7 @@ import (
 	"io"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -32,12 +32,12 @@ func (c createCheckpointCommand) Run(ctx context.Context, s stdio) error {
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.CreateCheckpointResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.points.CreateCheckpoint(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return writeJSON(s.out, resp.GetCheckpoint())
@@ -64,7 +64,7 @@ func (c listCheckpointsCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetCheckpoints()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -115,12 +115,12 @@ func (c rewindCommand) Run(ctx context.Context, s stdio) error {
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.RewindSessionResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.points.RewindSession(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return writeJSON(s.out, resp.GetSession())

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	client "github.com/fairlead/fairlead/clients/go"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
@@ -199,16 +199,16 @@ func sessionName(given string) string {
 // createSession makes a session; the request may be repeated.
 func (b *backend) createSession(ctx context.Context, req *sessionv1.CreateSessionRequest) (*sessionv1.Session, error) {
 	var resp *sessionv1.CreateSessionResponse
-	err := client.Retry(ctx, quick(), func() (err error) {
+	err := retry(ctx, func() (err error) {
 		resp, err = b.sessions.CreateSession(ctx, req)
 		return err
 	})
 	return resp.GetSession(), err
 }
 
-// quick returns how patient a first request is.
-func quick() client.Backoff {
+// retry makes a first request, which may be repeated. It is less patient than a turn.
+func retry(ctx context.Context, f func() error) error {
 	b := client.DefaultBackoff()
 	b.Attempts = 3
-	return b
+	return client.Retry(ctx, b, f)
 }

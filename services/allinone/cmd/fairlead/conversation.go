@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
+	client "github.com/fairlead/fairlead/clients/go"
+	"github.com/fairlead/fairlead/clients/go/fold"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
@@ -36,8 +37,9 @@ type conversation struct {
 	options    *sessionv1.TurnOptions // of each turn
 	alone      bool                   // no other client can reach the server: it ends with this command
 
-	started bool   // the turn runs
-	asked   bool   // it was asked to stop
+	started bool // the turn runs
+	asked   bool // it was asked to stop
+	asks    fold.Asks
 	pending []*ask // what waits for an answer, the oldest first
 }
 
@@ -51,7 +53,7 @@ func (c *conversation) turn(ctx context.Context, req *sessionv1.RunTurnRequest) 
 
 // follow shows a turn that open begins, to its end.
 func (c *conversation) follow(ctx context.Context, open func(client.Options) *client.Follower) (*sessionv1.TurnFinished, error) {
-	c.started, c.asked, c.pending = false, false, nil
+	c.started, c.asked, c.asks, c.pending = false, false, fold.Asks{}, nil
 	lost := make(chan error, 1)
 	f := open(client.Options{Backoff: c.backoff, Lost: func(err error) {
 		select {
@@ -78,7 +80,7 @@ func (c *conversation) follow(ctx context.Context, open func(client.Options) *cl
 				return end, nil
 			}
 		case err := <-lost:
-			c.notice("the connection was lost, trying again: %s", client.Explain(err))
+			c.notice("the connection was lost, trying again: %s", terminal.Explain(err))
 		case line, ok := <-answers:
 			c.received()
 			if err := c.answer(ctx, line, ok); err != nil {
@@ -104,25 +106,26 @@ func (c *conversation) event(ctx context.Context, e *sessionv1.Event) error {
 	if err := c.view.Err(); err != nil {
 		return err
 	}
-	switch b := e.GetBody().(type) {
-	case *sessionv1.Event_TurnStarted:
-		if model := b.TurnStarted.GetModel(); !c.told && strings.HasPrefix(model, "scripted:") {
+	if b := e.GetTurnStarted(); b != nil {
+		if model := b.GetModel(); !c.told && strings.HasPrefix(model, "scripted:") {
 			c.told = true
 			c.notice("The model %s is a script: it plays prepared answers and calls no provider.", terminal.Line(model, 60))
 		}
 		if c.started = true; c.asked { // it was asked too early
 			return c.interrupt(ctx)
 		}
-	case *sessionv1.Event_ApprovalRequested:
-		return c.wait(ctx, &ask{call: b.ApprovalRequested.GetCallId(), approval: b.ApprovalRequested})
-	case *sessionv1.Event_QuestionRequested:
-		return c.wait(ctx, &ask{call: b.QuestionRequested.GetCallId(), question: b.QuestionRequested.GetQuestion()})
-	case *sessionv1.Event_QuestionResolved:
-		return c.resolved(ctx, b.QuestionResolved.GetCallId())
-	case *sessionv1.Event_ApprovalResolved:
-		return c.resolved(ctx, b.ApprovalResolved.GetCallId())
-	case *sessionv1.Event_ToolCallFinished:
-		return c.resolved(ctx, b.ToolCallFinished.GetCallId())
+	}
+	if e.GetTurnFinished() != nil {
+		return nil
+	}
+	asked, closed := c.asks.Take(e)
+	for _, a := range closed {
+		if err := c.resolved(ctx, a); err != nil {
+			return err
+		}
+	}
+	if asked != nil {
+		return c.wait(ctx, &ask{Ask: asked})
 	}
 	return nil
 }

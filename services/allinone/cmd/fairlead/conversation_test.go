@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	client "github.com/fairlead/fairlead/clients/go"
+	"github.com/fairlead/fairlead/clients/go/clienttest"
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
-	"github.com/fairlead/fairlead/services/allinone/internal/client/clienttest"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )

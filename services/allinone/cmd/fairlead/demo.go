@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/demonstration"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
@@ -61,7 +60,7 @@ func (c demoCommand) Run(ctx context.Context, s stdio) (err error) {
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			case at := <-address:
-				return client.Explained(demonstrate(ctx, s, h, peers, "http://"+at))
+				return terminal.Explained(demonstrate(ctx, s, h, peers, "http://"+at))
 			}
 		})
 	})

@@ -10,7 +10,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session"
 )
@@ -107,12 +107,12 @@ func limitsText(l *sessionv1.AgentLimits) string {
 // change makes a change, which may be repeated, and shows the environment.
 func (o environmentOutput) change(ctx context.Context, w io.Writer, request func() (*sessionv1.Environment, error)) error {
 	var e *sessionv1.Environment
-	err := client.Retry(ctx, quick(), func() (err error) {
+	err := retry(ctx, func() (err error) {
 		e, err = request()
 		return err
 	})
 	if err != nil {
-		return client.Explained(err)
+		return terminal.Explained(err)
 	}
 	return o.print(w, e)
 }
@@ -134,7 +134,7 @@ func (c listEnvironmentsCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetEnvironments()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -159,7 +159,7 @@ func (c getEnvironmentCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.places.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: c.name()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return c.print(s.out, resp.GetEnvironment())
 	})
@@ -208,7 +208,7 @@ func (c updateEnvironmentCommand) Run(ctx context.Context, s stdio) error {
 		if r.ExpectedVersion == 0 {
 			resp, err := b.places.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: c.name()})
 			if err != nil {
-				return client.Explained(err)
+				return terminal.Explained(err)
 			}
 			r.ExpectedVersion = resp.GetEnvironment().GetVersion()
 		}

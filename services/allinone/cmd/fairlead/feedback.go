@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -37,12 +37,12 @@ func (c createFeedbackCommand) Run(ctx context.Context, s stdio) error {
 	}}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.CreateFeedbackResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.feedback.CreateFeedback(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return writeJSON(s.out, resp.GetFeedback())
@@ -69,7 +69,7 @@ func (c listFeedbackCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetFeedback()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -43,7 +43,7 @@ func (c listFilesCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetFiles()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -81,7 +81,7 @@ func (c getFileCommand) Run(ctx context.Context, s stdio) error {
 		return save(s.out, c.Output, func(w io.Writer) error {
 			stream, err := b.files.ReadSessionFile(ctx, &sessionv1.ReadSessionFileRequest{Parent: sessionName(c.Session), Path: c.Path})
 			if err != nil {
-				return client.Explained(err)
+				return terminal.Explained(err)
 			}
 			for {
 				piece, err := stream.Recv()
@@ -89,7 +89,7 @@ func (c getFileCommand) Run(ctx context.Context, s stdio) error {
 					return nil
 				}
 				if err != nil {
-					return client.Explained(err)
+					return terminal.Explained(err)
 				}
 				if _, err := w.Write(piece.GetData()); err != nil {
 					return fmt.Errorf("write the file: %w", err)
@@ -148,7 +148,7 @@ func (b *backend) putFile(ctx context.Context, start *sessionv1.WriteSessionFile
 	defer cancel()
 	stream, err := b.files.WriteSessionFile(ctx)
 	if err != nil {
-		return nil, client.Explained(err)
+		return nil, terminal.Explained(err)
 	}
 	err = stream.Send(&sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Start{Start: start}})
 	if err == nil {
@@ -160,7 +160,7 @@ func (b *backend) putFile(ctx context.Context, start *sessionv1.WriteSessionFile
 		return nil, err
 	}
 	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
-	return resp.GetFile(), client.Explained(err)
+	return resp.GetFile(), terminal.Explained(err)
 }
 
 // removeFileCommand removes a file.
@@ -175,10 +175,10 @@ type removeFileCommand struct {
 func (c removeFileCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.DeleteSessionFileRequest{Parent: sessionName(c.Session), Path: c.Path, Recursive: c.Recursive, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := client.Retry(ctx, quick(), func() error {
+		err := retry(ctx, func() error {
 			_, err := b.files.DeleteSessionFile(ctx, r)
 			return err
 		})
-		return client.Explained(err)
+		return terminal.Explained(err)
 	})
 }

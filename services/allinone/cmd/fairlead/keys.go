@@ -13,7 +13,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -59,7 +59,7 @@ func (c createKeyCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		made, err := b.people.CreateKey(ctx, &sessionv1.CreateKeyRequest{Key: k, RequestId: id.New()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return writeJSON(s.out, made)
@@ -95,7 +95,7 @@ func (c listKeysCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetKeys()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -175,7 +175,7 @@ func (c revokeKeyCommand) Run(ctx context.Context, s stdio) error {
 		}
 		k, err := b.people.RevokeKey(ctx, &sessionv1.RevokeKeyRequest{Name: name, RequestId: id.New()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintf(s.out, "%s is revoked; every server refuses it within five seconds\n%s", k.GetKey().GetName(),
 			ended("These ended with it, because it has made them:", k.GetKey().GetRevokedKeys()))

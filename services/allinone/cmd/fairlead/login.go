@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
@@ -111,7 +111,7 @@ func (loginCommand) check(ctx context.Context, e endpoint, made credential) (str
 	if apierr.Code(err) == codes.PermissionDenied {
 		err = nil
 	}
-	if err := errors.Join(e.explain(ctx, client.Explained(err)), conn.Close()); err != nil {
+	if err := errors.Join(e.explain(ctx, terminal.Explained(err)), conn.Close()); err != nil {
 		return "", err
 	}
 	if me == nil {
@@ -156,7 +156,7 @@ func (c whoamiCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		me, err := b.people.GetCurrentUser(ctx, &sessionv1.GetCurrentUserRequest{})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return writeJSON(s.out, me)

@@ -10,7 +10,6 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session"
@@ -84,12 +83,12 @@ func (c addMCPCommand) Run(ctx context.Context, s stdio) error {
 func (b *backend) addMCP(ctx context.Context, out io.Writer, o owner, servers ...*commonv1.McpServer) error {
 	for _, server := range servers {
 		r := &sessionv1.SetUserMcpServerRequest{Name: o.mcpName(server.Name), Server: server, RequestId: id.New()}
-		err := client.Retry(ctx, quick(), func() error {
+		err := retry(ctx, func() error {
 			_, err := b.mcp.SetUserMcpServer(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, _ = fmt.Fprintf(out, "%s is one of your MCP servers from your next turn on\n", server.Name)
 	}
@@ -113,7 +112,7 @@ func (c listMCPCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetMcpServers()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -142,7 +141,7 @@ func (c mcpStatusCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.mcp.GetMcpStatus(ctx, &sessionv1.GetMcpStatusRequest{Name: sessionName(c.Session) + "/mcp"})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, resp.GetStatus().GetServers())
@@ -175,7 +174,7 @@ func (c loginMCPCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.mcp.LoginMcpServer(ctx, &sessionv1.LoginMcpServerRequest{Name: c.resource()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintf(s.out, "%s\n", resp.GetAuthorizationUrl())
 		_, _ = fmt.Fprintf(s.err, "Open this page in a browser before %s.\n", stamp(resp.GetExpireTime()))
@@ -193,7 +192,7 @@ type logoutMCPCommand struct {
 func (c logoutMCPCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		_, err := b.mcp.LogoutMcpServer(ctx, &sessionv1.LogoutMcpServerRequest{Name: c.resource()})
-		return client.Explained(err)
+		return terminal.Explained(err)
 	})
 }
 
@@ -208,7 +207,7 @@ type removeMCPCommand struct {
 func (c removeMCPCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.DeleteUserMcpServerRequest{Name: c.mcpName(c.Name), RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return client.Explained(client.Retry(ctx, quick(), func() error {
+		return terminal.Explained(retry(ctx, func() error {
 			_, err := b.mcp.DeleteUserMcpServer(ctx, r)
 			return err
 		}))

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -55,7 +55,7 @@ func (c listModelsCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetModels()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -101,7 +101,7 @@ func (c getModelCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.models.GetModel(ctx, &sessionv1.GetModelRequest{Name: "models/" + strings.TrimPrefix(c.Model, "models/")})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return c.print(s.out, resp.GetModel())
 	})
@@ -129,13 +129,13 @@ func (c addModelCommand) Run(ctx context.Context, s stdio) error {
 	}}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var m *sessionv1.Model
-		err := client.Retry(ctx, quick(), func() error {
+		err := retry(ctx, func() error {
 			resp, err := b.models.CreateModel(ctx, r)
 			m = resp.GetModel()
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return c.print(s.out, m)
 	})
@@ -153,12 +153,12 @@ func (c deleteModelCommand) Run(ctx context.Context, s stdio) error {
 	name := "models/tenant:" + strings.TrimPrefix(strings.TrimPrefix(c.Model, "models/"), "tenant:")
 	r := &sessionv1.DeleteModelRequest{Name: name, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := client.Retry(ctx, quick(), func() error {
+		err := retry(ctx, func() error {
 			_, err := b.models.DeleteModel(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, []proto.Message{&sessionv1.Model{Name: name}})

@@ -10,7 +10,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/tools"
 )
@@ -34,7 +34,7 @@ type modeCommand struct {
 func (c modeCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.SetPermissionModeRequest{Name: sessionName(c.Session), PermissionMode: modeOf(c.Mode), RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return client.Explained(client.Retry(ctx, quick(), func() error {
+		return terminal.Explained(retry(ctx, func() error {
 			resp, err := b.sessions.SetPermissionMode(ctx, r)
 			if err == nil {
 				_, _ = fmt.Fprintf(s.out, "%s goes on in the mode %s\n", resp.GetTurn(), c.Mode)
@@ -96,7 +96,7 @@ func (c explainCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.profiles.ExplainCall(ctx, q)
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, []*toolsv1.ExplainCallResponse{resp})
@@ -156,7 +156,7 @@ func (c listGrantsCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetGrants()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -184,6 +184,6 @@ func (c revokeGrantCommand) Run(ctx context.Context, s stdio) error {
 		if err == nil {
 			_, err = fmt.Fprintln(s.out, "revoked", bare(c.Grant))
 		}
-		return client.Explained(err)
+		return terminal.Explained(err)
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -59,7 +59,7 @@ func (c exportCommand) download(ctx context.Context, b *backend, w io.Writer) er
 	}
 	stream, err := b.sessions.ExportSession(ctx, &sessionv1.ExportSessionRequest{Name: sessionName(c.ID), Format: format})
 	if err != nil {
-		return client.Explained(err)
+		return terminal.Explained(err)
 	}
 	for {
 		piece, err := stream.Recv()
@@ -67,7 +67,7 @@ func (c exportCommand) download(ctx context.Context, b *backend, w io.Writer) er
 			return nil
 		}
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if _, err := w.Write(piece.GetData()); err != nil {
 			return fmt.Errorf("write the export: %w", err)
@@ -110,7 +110,7 @@ func (b *backend) upload(ctx context.Context, open *sessionv1.ImportOpen, from i
 	defer cancel()
 	stream, err := b.sessions.ImportSession(ctx)
 	if err != nil {
-		return nil, client.Explained(err)
+		return nil, terminal.Explained(err)
 	}
 	err = stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Open{Open: open}})
 	if err == nil {
@@ -122,7 +122,7 @@ func (b *backend) upload(ctx context.Context, open *sessionv1.ImportOpen, from i
 		return nil, err
 	}
 	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
-	return resp.GetSession(), client.Explained(err)
+	return resp.GetSession(), terminal.Explained(err)
 }
 
 // eachPiece sends a file in pieces. It returns io.EOF if the server has ended the stream; the stream knows the
@@ -175,7 +175,7 @@ func (c forkCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.sessions.ForkSession(ctx, r)
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printMade(s.out, resp.GetSession(), c.JSON)
 	})
@@ -195,7 +195,7 @@ func (c compactCommand) Run(ctx context.Context, s stdio) error {
 			Name: sessionName(c.ID), Instructions: c.Instructions, RequestId: id.New(),
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintln(s.out, "It will be shortened; the event session.compacted says when it was.")
 		return err
@@ -229,7 +229,7 @@ func (c searchCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetMessages()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)

@@ -8,7 +8,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/tools"
 )
@@ -86,7 +86,7 @@ func (c listProfilesCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetProfiles()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -111,7 +111,7 @@ func (c getProfileCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.profiles.GetProfile(ctx, &toolsv1.GetProfileRequest{Name: c.name()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printProfile(s.out, resp.GetProfile(), c.JSON)
 	})
@@ -133,7 +133,7 @@ func (c createProfileCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.profiles.CreateProfile(ctx, &toolsv1.CreateProfileRequest{ProfileId: bare(c.Profile), Profile: p, RequestId: id.New()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printProfile(s.out, resp.GetProfile(), c.JSON)
 	})
@@ -156,7 +156,7 @@ func (c updateProfileCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.profiles.UpdateProfile(ctx, &toolsv1.UpdateProfileRequest{Name: c.name(), Profile: p, Etag: c.Etag, RequestId: id.New()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printProfile(s.out, resp.GetProfile(), c.JSON)
 	})
@@ -175,6 +175,6 @@ func (c deleteProfileCommand) Run(ctx context.Context, s stdio) error {
 		if err == nil {
 			_, err = fmt.Fprintln(s.out, "deleted", bare(c.name()))
 		}
-		return client.Explained(err)
+		return terminal.Explained(err)
 	})
 }

@@ -9,7 +9,6 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
@@ -90,7 +89,7 @@ func (c answerCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		p, err := b.waiting(ctx, c.Call)
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if p.GetQuestion() == nil {
 			return fmt.Errorf("the call %s waits for an approval: use `fairlead approve` or `fairlead deny`", terminal.Line(c.Call, 100))
@@ -104,7 +103,7 @@ func (c answerCommand) Run(ctx context.Context, s stdio) error {
 				return err
 			}
 		}
-		return client.Explained(client.Retry(ctx, quick(), func() error {
+		return terminal.Explained(retry(ctx, func() error {
 			_, err := b.sessions.AnswerQuestion(ctx, r)
 			return err
 		}))

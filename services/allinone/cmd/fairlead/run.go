@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	client "github.com/fairlead/fairlead/clients/go"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
@@ -63,7 +63,7 @@ func (c runCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		end, err := c.turn(ctx, s, b, prompt, interrupts)
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return exitOf(end.GetState())
 	})

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -80,12 +80,12 @@ func (c createScheduleCommand) Run(ctx context.Context, s stdio) error {
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.CreateScheduleResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.schedules.CreateSchedule(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		b.remind(s)
 		return printSchedule(s.out, resp.GetSchedule(), c.JSON)
@@ -109,7 +109,7 @@ func (c listSchedulesCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetSchedules()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -165,7 +165,7 @@ func (c getScheduleCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.schedules.GetSchedule(ctx, &sessionv1.GetScheduleRequest{Name: c.name()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printSchedule(s.out, resp.GetSchedule(), c.JSON)
 	})
@@ -185,12 +185,12 @@ func (c pauseScheduleCommand) set(ctx context.Context, s stdio, paused bool) err
 	r := &sessionv1.PauseScheduleRequest{Name: c.name(), Paused: paused, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.PauseScheduleResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.schedules.PauseSchedule(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printSchedule(s.out, resp.GetSchedule(), c.JSON)
 	})
@@ -212,12 +212,12 @@ type deleteScheduleCommand struct {
 func (c deleteScheduleCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.DeleteScheduleRequest{Name: c.name(), RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := client.Retry(ctx, quick(), func() error {
+		err := retry(ctx, func() error {
 			_, err := b.schedules.DeleteSchedule(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintln(s.out, "deleted")
 		return err

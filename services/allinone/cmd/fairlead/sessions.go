@@ -11,8 +11,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	client "github.com/fairlead/fairlead/clients/go"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 )
 
@@ -57,7 +57,7 @@ func (c listCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetSessions()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -94,7 +94,7 @@ func (c showCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: name})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		var turns []*sessionv1.Turn
 		err = pages(ctx, 0, func(size int32, token string) (int, string, error) {
@@ -103,7 +103,7 @@ func (c showCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetTurns()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			if err := printJSON(s.out, []*sessionv1.Session{resp.GetSession()}); err != nil {
@@ -173,9 +173,9 @@ func (c eventsCommand) Run(ctx context.Context, s stdio) error {
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		if c.Follow {
-			return client.Explained(c.follow(ctx, s, b, v))
+			return terminal.Explained(c.follow(ctx, s, b, v))
 		}
-		return client.Explained(c.page(ctx, b, v))
+		return terminal.Explained(c.page(ctx, b, v))
 	})
 }
 
@@ -198,7 +198,7 @@ func (c eventsCommand) follow(ctx context.Context, s stdio, b *backend, v view) 
 	f := client.StreamEvents(ctx, b.sessions, sessionName(c.ID), c.AfterSeq, client.Options{
 		Backoff: client.DefaultBackoff(),
 		Lost: func(err error) {
-			_, _ = fmt.Fprintf(s.err, "the connection was lost, trying again: %s\n", client.Explain(err))
+			_, _ = fmt.Fprintf(s.err, "the connection was lost, trying again: %s\n", terminal.Explain(err))
 		},
 	})
 	defer f.Close()

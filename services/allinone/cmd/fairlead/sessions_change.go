@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -44,12 +44,12 @@ func (c updateSessionCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.UpdateSessionRequest{Name: sessionName(c.ID), Title: c.Title, Labels: c.Label, RemoveLabels: c.RemoveLabel, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.UpdateSessionResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.sessions.UpdateSession(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printSession(s.out, resp.GetSession(), c.JSON)
 	})
@@ -68,12 +68,12 @@ func (c archiveSessionCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.ArchiveSessionRequest{Name: sessionName(c.ID), Undo: c.Undo, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.ArchiveSessionResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.sessions.ArchiveSession(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printSession(s.out, resp.GetSession(), c.JSON)
 	})

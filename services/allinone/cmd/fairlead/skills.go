@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
@@ -69,12 +69,12 @@ func (c addSkillCommand) Run(ctx context.Context, s stdio) error {
 			Ttl:  durationpb.New(skillFileTTL), RequestId: id.New(),
 		}, bytes.NewReader(archive))
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		made, err := b.putSkill(ctx, c.name(), file.GetName())
 		_, _ = b.blobs.DeleteFile(ctx, &sessionv1.DeleteFileRequest{Name: file.GetName(), RequestId: id.New()}) // its time comes
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return writeJSON(s.out, made)
@@ -87,7 +87,7 @@ func (c addSkillCommand) Run(ctx context.Context, s stdio) error {
 // putSkill makes a skill of a file, or a new version of the skill that has its name.
 func (b *backend) putSkill(ctx context.Context, user, file string) (made *sessionv1.Skill, err error) {
 	create := &sessionv1.CreateSkillRequest{User: user, File: file, RequestId: id.New()}
-	err = client.Retry(ctx, quick(), func() error {
+	err = retry(ctx, func() error {
 		resp, err := b.skills.CreateSkill(ctx, create)
 		made = resp.GetSkill()
 		return err
@@ -103,7 +103,7 @@ func (b *backend) putSkill(ctx context.Context, user, file string) (made *sessio
 	update := &sessionv1.UpdateSkillRequest{
 		Name: taken.GetResourceName(), User: user, File: file, ExpectedVersion: found.GetSkill().GetVersion(), RequestId: id.New(),
 	}
-	err = client.Retry(ctx, quick(), func() error {
+	err = retry(ctx, func() error {
 		resp, err := b.skills.UpdateSkill(ctx, update)
 		made = resp.GetSkill()
 		return err
@@ -190,7 +190,7 @@ func (c listSkillsCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetSkills()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -224,7 +224,7 @@ func (c skillVersionsCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetVersions()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -249,12 +249,12 @@ type removeSkillCommand struct {
 func (c removeSkillCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.DeleteSkillRequest{Name: skillName(c.Name), User: c.name(), RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := client.Retry(ctx, quick(), func() error {
+		err := retry(ctx, func() error {
 			_, err := b.skills.DeleteSkill(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintf(s.out, "%s is deleted\n", r.GetName())
 		return err

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -32,7 +32,7 @@ func (c createTenantCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		made, err := b.people.CreateTenant(ctx, r) // not again: a repeated request does not show the key
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, []*sessionv1.CreateTenantResponse{made})
@@ -59,7 +59,7 @@ func (c listTenantsCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetTenants()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)

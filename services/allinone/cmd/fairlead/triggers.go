@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -61,12 +61,12 @@ func (c createTriggerCommand) Run(ctx context.Context, s stdio) error {
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.CreateTriggerResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.triggers.CreateTrigger(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		b.remind(s)
 		if c.JSON {
@@ -125,7 +125,7 @@ func (c listTriggersCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetTriggers()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -153,7 +153,7 @@ func (c getTriggerCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.triggers.GetTrigger(ctx, &sessionv1.GetTriggerRequest{Name: triggerName(c.ID)})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printTrigger(s.out, resp.GetTrigger(), c.JSON)
 	})
@@ -176,12 +176,12 @@ func (c aTrigger) set(ctx context.Context, s stdio, paused bool) error {
 	r := &sessionv1.PauseTriggerRequest{Name: triggerName(c.ID), Paused: paused, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.PauseTriggerResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.triggers.PauseTrigger(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		return printTrigger(s.out, resp.GetTrigger(), c.JSON)
 	})
@@ -198,12 +198,12 @@ func (c rotateTriggerCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.RotateTriggerSecretRequest{Name: triggerName(c.ID), RevokeOld: c.Revoke, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.RotateTriggerSecretResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.triggers.RotateTriggerSecret(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, []*sessionv1.RotateTriggerSecretResponse{resp})
@@ -222,12 +222,12 @@ type deleteTriggerCommand struct {
 func (c deleteTriggerCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.DeleteTriggerRequest{Name: triggerName(c.ID), RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := client.Retry(ctx, quick(), func() error {
+		err := retry(ctx, func() error {
 			_, err := b.triggers.DeleteTrigger(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintln(s.out, "deleted")
 		return err

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -54,7 +54,7 @@ func (c uploadCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		f, err := b.uploadFile(ctx, create, file)
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return writeJSON(s.out, f)
@@ -66,7 +66,7 @@ func (c uploadCommand) Run(ctx context.Context, s stdio) error {
 
 // uploadFile begins a file and sends it from where the server has stopped.
 func (b *backend) uploadFile(ctx context.Context, create *sessionv1.CreateFileRequest, from io.ReadSeeker) (f *sessionv1.File, err error) {
-	err = client.Retry(ctx, quick(), func() error {
+	err = retry(ctx, func() error {
 		made, err := b.blobs.CreateFile(ctx, create)
 		f = made.GetFile()
 		return err
@@ -75,7 +75,7 @@ func (b *backend) uploadFile(ctx context.Context, create *sessionv1.CreateFileRe
 		return f, err
 	}
 	name := f.GetName()
-	err = client.Retry(ctx, quick(), func() error {
+	err = retry(ctx, func() error {
 		found, err := b.blobs.GetFile(ctx, &sessionv1.GetFileRequest{Name: name})
 		if f = found.GetFile(); err != nil || f.GetState() == sessionv1.FileState_FILE_STATE_READY {
 			return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -34,7 +34,7 @@ func (c createUserCommand) Run(ctx context.Context, s stdio) error {
 			UserId: strings.TrimPrefix(c.ID, "users/"), User: &sessionv1.User{Title: c.Title, Role: roleOf(c.Role)}, RequestId: id.New(),
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintf(s.out, "%s is a user with the role %s; make a key with `fairlead keys create --user %s`\n",
 			made.GetUser().GetName(), roleName(made.GetUser().GetRole()), strings.TrimPrefix(c.ID, "users/"))
@@ -58,7 +58,7 @@ func (c listUsersCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetUsers()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -86,7 +86,7 @@ func (c roleCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		u, err := b.people.UpdateUser(ctx, &sessionv1.UpdateUserRequest{Name: userName(c.ID), Role: roleOf(c.Role).Enum(), RequestId: id.New()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintf(s.out, "%s has the role %s\n", u.GetUser().GetName(), roleName(u.GetUser().GetRole()))
 		return err
@@ -103,7 +103,7 @@ func (c deleteUserCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		gone, err := b.people.DeleteUser(ctx, &sessionv1.DeleteUserRequest{Name: userName(c.ID), RequestId: id.New()})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintf(s.out, "%s is disabled, and the keys are revoked; the sessions stay\n%s", userName(c.ID),
 			ended("Revoked, with the keys of others that they have made:", gone.GetRevokedKeys()))

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -46,12 +46,12 @@ func (c setVariableCommand) Run(ctx context.Context, s stdio) error {
 		Name: c.parent() + "/variables/" + c.Name, Value: strings.TrimSuffix(string(raw), "\n"), RequestId: id.New(),
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := client.Retry(ctx, quick(), func() error {
+		err := retry(ctx, func() error {
 			_, err := b.users.SetUserVariable(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintf(s.out, "%s is set for your commands from your next turn on\n", c.Name)
 		return err
@@ -74,7 +74,7 @@ func (c listVariablesCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetVariables()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -97,7 +97,7 @@ type deleteVariableCommand struct {
 func (c deleteVariableCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.DeleteUserVariableRequest{Name: c.parent() + "/variables/" + c.Name, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return client.Explained(client.Retry(ctx, quick(), func() error {
+		return terminal.Explained(retry(ctx, func() error {
 			_, err := b.users.DeleteUserVariable(ctx, r)
 			return err
 		}))

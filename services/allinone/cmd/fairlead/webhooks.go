@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -41,12 +41,12 @@ func (c createWebhookCommand) Run(ctx context.Context, s stdio) error {
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.CreateWebhookResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.webhooks.CreateWebhook(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		b.remind(s)
 		if c.JSON {
@@ -88,7 +88,7 @@ func (c listWebhooksCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetWebhooks()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)
@@ -113,7 +113,7 @@ func (c getWebhookCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		resp, err := b.webhooks.GetWebhook(ctx, &sessionv1.GetWebhookRequest{Name: webhookName(c.ID)})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, []*sessionv1.Webhook{resp.GetWebhook()})
@@ -135,12 +135,12 @@ func (c rotateWebhookCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.RotateWebhookSecretRequest{Name: webhookName(c.ID), RevokeOld: c.Revoke, RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var resp *sessionv1.RotateWebhookSecretResponse
-		err := client.Retry(ctx, quick(), func() (err error) {
+		err := retry(ctx, func() (err error) {
 			resp, err = b.webhooks.RotateWebhookSecret(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, []*sessionv1.RotateWebhookSecretResponse{resp})
@@ -159,12 +159,12 @@ type deleteWebhookCommand struct {
 func (c deleteWebhookCommand) Run(ctx context.Context, s stdio) error {
 	r := &sessionv1.DeleteWebhookRequest{Name: webhookName(c.ID), RequestId: id.New()}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := client.Retry(ctx, quick(), func() error {
+		err := retry(ctx, func() error {
 			_, err := b.webhooks.DeleteWebhook(ctx, r)
 			return err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		_, err = fmt.Fprintln(s.out, "deleted")
 		return err
@@ -192,7 +192,7 @@ func (c listDeliveriesCommand) Run(ctx context.Context, s stdio) error {
 			return len(resp.GetDeliveries()), resp.GetNextPageToken(), err
 		})
 		if err != nil {
-			return client.Explained(err)
+			return terminal.Explained(err)
 		}
 		if c.JSON {
 			return printJSON(s.out, all)

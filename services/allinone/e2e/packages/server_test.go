@@ -34,7 +34,11 @@ func configuration() map[string]any {
 		"lease-ttl": "2s", // a killed server's turns go on as soon as it is back
 		"agents": map[string]any{
 			"helper": map[string]any{"prompt": "Help.", "profile": "full", "tools": []string{"Bash", "AskUserQuestion"}},
-			"coder":  map[string]any{"prompt": "Ask.", "profile": "ask-writes", "tools": []string{"Read", "Write"}},
+			"lead": map[string]any{
+				"prompt": "Lead.", "profile": "ask-writes", "tools": []string{"Write", "Task"},
+				"subagents": []any{map[string]any{"name": "leaf", "description": "writes", "prompt": "Write."}},
+			},
+			"coder": map[string]any{"prompt": "Ask.", "profile": "ask-writes", "tools": []string{"Read", "Write"}},
 		},
 	}
 }

@@ -124,10 +124,10 @@ func (c *call) notAsked(f *fold) error {
 
 // latest returns what was asked last.
 func (f *fold) latest() []*ask {
-	if len(f.asks) == 0 {
+	if len(f.asked) == 0 {
 		return nil
 	}
-	return f.asks[len(f.asks)-1:]
+	return f.asked[len(f.asked)-1:]
 }
 
 // decisions reads what the parts of a message answer. Texts beside one part of data are its comment.
@@ -166,7 +166,7 @@ func (c *call) answer(m *message, d *decision, f *fold, open []*ask) (*reply, er
 		return nil, err
 	}
 	id := wire.RequestID("a2a", m.TaskID, m.MessageID, d.field)
-	if a.question != nil {
+	if a.Question != nil {
 		req, err := d.toQuestion(a)
 		if err != nil {
 			return nil, err
@@ -185,10 +185,10 @@ func (c *call) answer(m *message, d *decision, f *fold, open []*ask) (*reply, er
 // choose returns what a decision answers. One that names what was asked before may be of a message that comes again.
 func (d *decision) choose(f *fold, open []*ask) (*ask, error) {
 	other := func(a *ask) bool {
-		return d.Call != "" && d.Call != a.call || d.Question != "" && d.Question != a.question.GetQuestion().GetId()
+		return d.Call != "" && d.Call != a.Call || d.Question != "" && d.Question != a.Question.GetQuestion().GetId()
 	}
 	named := slices.DeleteFunc(slices.Clone(open), other)
-	if before := slices.DeleteFunc(slices.Clone(f.asks), other); len(named) == 0 && len(before) > 0 {
+	if before := slices.DeleteFunc(slices.Clone(f.asked), other); len(named) == 0 && len(before) > 0 {
 		named = before[len(before)-1:]
 	}
 	switch {
@@ -196,9 +196,9 @@ func (d *decision) choose(f *fold, open []*ask) (*ask, error) {
 		return nil, bad(d.field, "names a call or a question that is not asked")
 	case len(named) > 1:
 		return nil, bad(d.field, "has to name the call that it answers: several are asked, "+keyOf(named))
-	case d.Call == "" && d.Decision != "" && slices.ContainsFunc(f.asks, func(a *ask) bool { return a.session != named[0].session }):
+	case d.Call == "" && d.Decision != "" && slices.ContainsFunc(f.asked, func(a *ask) bool { return a.session != named[0].session }):
 		// A session remembers only its own requests, so a message that comes again would count as new.
-		return nil, bad(d.field, "has to name the call that it answers, because several agents have asked: "+named[0].call)
+		return nil, bad(d.field, "has to name the call that it answers, because several agents have asked: "+named[0].Call)
 	}
 	return named[0], nil
 }
@@ -217,7 +217,7 @@ func (d *decision) toApproval(a *ask) (*sessionv1.ResolveApprovalRequest, error)
 		return nil, bad(d.field+".mode", "is none of default and accept_edits")
 	}
 	req := &sessionv1.ResolveApprovalRequest{
-		Parent: a.session, CallId: a.call, Digest: a.approval.GetDigest(), Approved: d.Decision == "approve", Comment: d.Comment, Scope: scope, Rule: d.Rule, Mode: mode,
+		Parent: a.session, CallId: a.Call, Digest: a.Approval.GetDigest(), Approved: d.Decision == "approve", Comment: d.Comment, Scope: scope, Rule: d.Rule, Mode: mode,
 	}
 	if len(d.Arguments) > 0 && string(d.Arguments) != "null" {
 		if !strings.HasPrefix(string(d.Arguments), "{") {
@@ -230,8 +230,8 @@ func (d *decision) toApproval(a *ask) (*sessionv1.ResolveApprovalRequest, error)
 
 // toQuestion returns the request that answers a question.
 func (d *decision) toQuestion(a *ask) (*sessionv1.AnswerQuestionRequest, error) {
-	q := a.question.GetQuestion()
-	req := &sessionv1.AnswerQuestionRequest{Parent: a.session, CallId: a.call, QuestionId: q.GetId(), Action: commonv1.QuestionAction_QUESTION_ACTION_ACCEPT}
+	q := a.Question.GetQuestion()
+	req := &sessionv1.AnswerQuestionRequest{Parent: a.session, CallId: a.Call, QuestionId: q.GetId(), Action: commonv1.QuestionAction_QUESTION_ACTION_ACCEPT}
 	if d.text != "" {
 		switch {
 		case q.GetUrl() != "": // the client says that its person has been there

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	log "github.com/fairlead/fairlead/clients/go/fold"
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
@@ -41,11 +42,11 @@ type fold struct {
 	history   []message
 	artifacts []*artifact
 	texts     map[int32]*spoken // by step
-	asks      []*ask
-	asking    bool              // the turn waits for what is open
-	answered  map[string]bool   // what the request at hand answers, by key
-	lanes     map[string]string // the sessions of subagents, by their calls
-	last      int64             // the number of the last event
+	asks      log.Asks
+	asked     []*ask          // answered or not
+	asking    bool            // the turn waits for what is open
+	answered  map[string]bool // what the request at hand answers, by key
+	last      int64           // the number of the last event
 	out       []update
 }
 
@@ -56,7 +57,7 @@ type spoken struct {
 }
 
 func newFold(r ref) *fold {
-	return &fold{ref: r, texts: map[int32]*spoken{}, lanes: map[string]string{}, status: status{State: stateSubmitted}}
+	return &fold{ref: r, texts: map[int32]*spoken{}, status: status{State: stateSubmitted}}
 }
 
 // add takes an event of the log, and returns what the protocol says of it.
@@ -96,7 +97,7 @@ func (f *fold) add(e *sessionv1.Event) []update {
 			f.file(a)
 		}
 	}
-	f.foldAsks(e, f.session(), e)
+	f.foldAsks(e)
 	return f.out
 }
 

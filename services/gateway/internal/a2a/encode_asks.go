@@ -1,27 +1,26 @@
 package a2a
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
 
+	log "github.com/fairlead/fairlead/clients/go/fold"
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
 // ask is what the client is asked: an approval or a question.
 type ask struct {
+	*log.Ask
 	session  string // where it is answered
-	lane     string // the call of the subagent that asks; "": none
-	call     string
-	approval *sessionv1.ApprovalRequested
-	question *sessionv1.QuestionRequested
 	resolved bool
 }
 
 // open returns what is asked and not answered.
 func (f *fold) open() (all []*ask) {
-	for _, a := range f.asks {
+	for _, a := range f.asked {
 		if !a.resolved {
 			all = append(all, a)
 		}
@@ -29,51 +28,40 @@ func (f *fold) open() (all []*ask) {
 	return all
 }
 
-// foldAsks takes what an event says of questions: of the turn itself, or of a subagent's session. outer is the event of
-// the turn's own log.
-func (f *fold) foldAsks(outer *sessionv1.Event, session string, e *sessionv1.Event, lane ...string) {
-	own := strings.Join(lane, "/")
-	switch b := e.GetBody().(type) {
-	case *sessionv1.Event_ApprovalRequested:
-		f.asks = append(f.asks, &ask{session: session, lane: own, call: b.ApprovalRequested.GetCallId(), approval: b.ApprovalRequested})
-	case *sessionv1.Event_QuestionRequested:
-		f.asks = append(f.asks, &ask{session: session, lane: own, call: b.QuestionRequested.GetCallId(), question: b.QuestionRequested})
-	case *sessionv1.Event_ApprovalResolved:
-		f.close(outer, func(a *ask) bool { return a.approval != nil && a.call == b.ApprovalResolved.GetCallId() })
-	case *sessionv1.Event_QuestionResolved:
-		f.close(outer, func(a *ask) bool {
-			return a.question != nil && a.call == b.QuestionResolved.GetCallId() && a.question.GetQuestion().GetId() == b.QuestionResolved.GetQuestionId()
-		})
-	case *sessionv1.Event_ToolCallFinished:
-		f.close(outer, func(a *ask) bool { return a.call == b.ToolCallFinished.GetCallId() })
-	case *sessionv1.Event_TurnWaiting:
-		f.wait(outer)
-	case *sessionv1.Event_TurnResumed:
-		if len(f.open()) == 0 && f.status.State != stateWorking {
-			f.set(outer, stateWorking, nil)
-		}
-	case *sessionv1.Event_SubagentStarted:
-		f.lanes[b.SubagentStarted.GetCallId()] = b.SubagentStarted.GetSession()
-	case *sessionv1.Event_SubagentEvent:
-		call := b.SubagentEvent.GetCallId()
-		f.foldAsks(outer, f.lanes[call], b.SubagentEvent.GetEvent(), append(lane, call)...)
-	case *sessionv1.Event_SubagentFinished:
-		ended := strings.Join(append(lane, b.SubagentFinished.GetCallId()), "/")
-		f.close(outer, func(a *ask) bool { return a.lane == ended || strings.HasPrefix(a.lane, ended+"/") })
+// foldAsks takes what an event says of questions: of the turn itself, or of a subagent's session.
+func (f *fold) foldAsks(e *sessionv1.Event) {
+	if terminal(f.status.State) {
+		return
+	}
+	asked, closed := f.asks.Take(e)
+	if asked != nil {
+		f.asked = append(f.asked, &ask{Ask: asked, session: cmp.Or(asked.Session, f.session())})
+	}
+	if len(closed) > 0 {
+		f.close(e, closed)
+	}
+	inner := e
+	for inner.GetSubagentEvent() != nil {
+		inner = inner.GetSubagentEvent().GetEvent()
+	}
+	switch {
+	case inner.GetTurnWaiting() != nil:
+		f.wait(e)
+	case inner.GetTurnResumed() != nil && len(f.open()) == 0 && f.status.State != stateWorking:
+		f.set(e, stateWorking, nil)
 	}
 }
 
 // close takes the answers to what was asked.
-func (f *fold) close(e *sessionv1.Event, of func(*ask) bool) {
-	closed := false
-	for _, a := range f.asks {
-		if !a.resolved && of(a) {
-			a.resolved, closed = true, true
+func (f *fold) close(e *sessionv1.Event, closed []*log.Ask) {
+	for _, a := range f.asked {
+		if slices.Contains(closed, a.Ask) {
+			a.resolved = true
 			delete(f.answered, a.key()) // the same call may ask again
 		}
 	}
 	switch {
-	case !closed || !f.asking:
+	case !f.asking:
 	case len(f.open()) > 0:
 		f.wait(e)
 	default:
@@ -98,7 +86,7 @@ func (f *fold) wait(e *sessionv1.Event) {
 	}
 	state := stateInputRequired
 	for _, a := range rest {
-		if a.question.GetQuestion().GetUrl() != "" {
+		if a.Question.GetQuestion().GetUrl() != "" {
 			state = stateAuthRequired
 		}
 	}
@@ -126,10 +114,10 @@ func keyOf(open []*ask) string {
 
 // key names what is asked within its task.
 func (a *ask) key() string {
-	if a.question != nil {
-		return a.call + "/" + a.question.GetQuestion().GetId()
+	if a.Question != nil {
+		return a.Call + "/" + a.Question.GetQuestion().GetId()
 	}
-	return a.call
+	return a.Call
 }
 
 var kinds = map[sessionv1.ApprovalKind]string{
@@ -138,8 +126,8 @@ var kinds = map[sessionv1.ApprovalKind]string{
 
 // parts returns what is asked: for people, and for programs.
 func (a *ask) parts() []part {
-	if q := a.question; q != nil {
-		about := object{"call": a.call, "question": q.GetQuestion().GetId(), "message": q.GetQuestion().GetMessage()}
+	if q := a.Question; q != nil {
+		about := object{"call": a.Call, "question": q.GetQuestion().GetId(), "message": q.GetQuestion().GetMessage()}
 		if s := q.GetQuestion().GetSchemaJson(); json.Valid([]byte(s)) {
 			about["schema"] = json.RawMessage(s)
 		}
@@ -152,12 +140,12 @@ func (a *ask) parts() []part {
 		about["expireTime"] = stamp(q.GetExpireTime())
 		return []part{textPart(a.describe()), dataPart(object{"question": trim(about)})}
 	}
-	p := a.approval
+	p := a.Approval
 	kind := kinds[p.GetKind()]
 	if kind == "" {
 		kind = "call"
 	}
-	about := object{"call": a.call, "kind": kind, "tool": p.GetTool(), "rule": p.GetRule(), "message": p.GetMessage(), "expireTime": stamp(p.GetExpireTime())}
+	about := object{"call": a.Call, "kind": kind, "tool": p.GetTool(), "rule": p.GetRule(), "message": p.GetMessage(), "expireTime": stamp(p.GetExpireTime())}
 	if s := p.GetArgumentsJson(); json.Valid([]byte(s)) {
 		about["arguments"] = json.RawMessage(s)
 	}
@@ -190,7 +178,7 @@ func itemsOf(items []*commonv1.QuestionItem) (all []object) {
 
 // describe says what is asked, for people.
 func (a *ask) describe() string {
-	if q := a.question.GetQuestion(); q != nil {
+	if q := a.Question.GetQuestion(); q != nil {
 		if q.GetMessage() != "" {
 			return q.GetMessage()
 		}
@@ -200,8 +188,8 @@ func (a *ask) describe() string {
 		}
 		return strings.Join(all, "\n")
 	}
-	if m := a.approval.GetMessage(); m != "" {
+	if m := a.Approval.GetMessage(); m != "" {
 		return m
 	}
-	return "May the agent use " + a.approval.GetTool() + "?"
+	return "May the agent use " + a.Approval.GetTool() + "?"
 }

@@ -7,13 +7,13 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
 // denied reports whether a person refused a call.
-func denied(c *reduce.Call) bool { return len(c.Answers) == 1 && !c.Answers[0] }
+func denied(c *fold.Call) bool { return len(c.Answers) == 1 && !c.Answers[0] }
 
 // people checks what people said about the calls of a session and its subagents.
 type people struct {
@@ -52,7 +52,7 @@ func (c people) answers() {
 
 // answer checks the answers about a call. A turn that was interrupted may have ended before it got the
 // answer.
-func (c people) answer(s *record.Session, t *reduce.Turn, call *reduce.Call, accepted, late []record.Answer) {
+func (c people) answer(s *record.Session, t *fold.Turn, call *fold.Call, accepted, late []record.Answer) {
 	interrupted := t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED
 	if call.Asked != 1 || len(call.Answers) > 1 || len(call.Answers) == 0 && !interrupted {
 		c.fault(Asked, s, "about call %s a person was asked %d times, and the log has the answers %v", call.ID, call.Asked, call.Answers)

@@ -6,21 +6,21 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
 // course returns what the model plays in a turn: its own plan up to the step where a message joined it, and
 // then the plan of that message, from its beginning.
-func (c *checker) course(s *record.Session, t *reduce.Turn) script.Expected {
+func (c *checker) course(s *record.Session, t *fold.Turn) script.Expected {
 	said := map[string]string{}
 	plan, _ := c.script.Expect(t.Said)
 	next, out := 0, script.Expected{}
 	for _, e := range s.Log {
 		switch {
 		case e.GetTurnQueued() != nil:
-			said[e.GetTurn()] = reduce.Text(e.GetTurnQueued().GetContent())
+			said[e.GetTurn()] = fold.Text(e.GetTurnQueued().GetContent())
 		case e.GetStepFinished() != nil && e.GetTurn() == t.Name && next < len(plan.Steps):
 			out.Steps = append(out.Steps, plan.Steps[next])
 			next++
@@ -35,7 +35,7 @@ func (c *checker) course(s *record.Session, t *reduce.Turn) script.Expected {
 
 // joined checks a turn whose message was put into another: it ends like the other one, and has no steps of
 // its own.
-func (c *checker) joined(s *record.Session, t *reduce.Turn, state *reduce.State) {
+func (c *checker) joined(s *record.Session, t *fold.Turn, state *fold.State) {
 	c.report.Stats.Joined++
 	into := state.Turn(t.Into)
 	if into == nil || into.State != t.State || into.Final != t.Final || into.Reason != t.Reason || len(t.Steps) > 0 {
@@ -45,7 +45,7 @@ func (c *checker) joined(s *record.Session, t *reduce.Turn, state *reduce.State)
 
 // interrupted checks the steps of a turn until a message or a budget stopped it. An undone turn has nothing
 // that counts.
-func (c *checker) interrupted(s *record.Session, t *reduce.Turn, want script.Expected) {
+func (c *checker) interrupted(s *record.Session, t *fold.Turn, want script.Expected) {
 	switch t.Reason {
 	case exhausted:
 		c.report.Stats.Partial++
@@ -73,7 +73,7 @@ func (c *checker) interrupted(s *record.Session, t *reduce.Turn, want script.Exp
 }
 
 // brokenStep checks the last step of an interrupted turn: it began as the script says, and its calls ended.
-func (c *checker) brokenStep(s *record.Session, t *reduce.Turn, got *reduce.Step, want script.Step) {
+func (c *checker) brokenStep(s *record.Session, t *fold.Turn, got *fold.Step, want script.Step) {
 	c.report.Stats.Steps++
 	text, thinking := got.Text()
 	if !strings.HasPrefix(strings.Join(want.Text, ""), text) || !strings.HasPrefix(strings.Join(want.Thinking, ""), thinking) {
@@ -115,7 +115,7 @@ func (p *place) urgent() bool {
 }
 
 // arrivals checks the order of the turns, and that each interrupted one has a message that requested it.
-func (c *checker) arrivals(s *record.Session, state *reduce.State) {
+func (c *checker) arrivals(s *record.Session, state *fold.State) {
 	at := map[string]*place{}
 	var order []*place
 	for _, a := range s.Accepted {
@@ -163,7 +163,7 @@ func (c *checker) order(s *record.Session, first, second *place) {
 
 // cause checks that a turn was stopped by a message: the message was accepted meanwhile, and no turn began
 // between the stopped turn's end and a message that goes first.
-func (c *checker) cause(s *record.Session, t *reduce.Turn, p *place, order []*place) {
+func (c *checker) cause(s *record.Session, t *fold.Turn, p *place, order []*place) {
 	stops := func(q *place) bool {
 		undoes := q.on == sessionv1.OnActive_ON_ACTIVE_ROLLBACK
 		return q != p && q.queued < p.finished && (undoes || t.Reason != "ROLLED_BACK" && q.urgent())

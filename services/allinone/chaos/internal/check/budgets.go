@@ -5,8 +5,8 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 )
 
 // exhausted is why a budget ends a turn.
@@ -81,7 +81,7 @@ func (c *checker) costs(s *record.Session) []spent {
 }
 
 // stopped reports whether a message or a budget may have ended a turn as it ended.
-func (c *checker) stopped(s *record.Session, t *reduce.Turn) bool {
+func (c *checker) stopped(s *record.Session, t *fold.Turn) bool {
 	if t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED {
 		return true
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
@@ -201,8 +201,8 @@ func (c *checker) session(s *record.Session) {
 }
 
 // tile puts a whole log together.
-func (c *checker) tile(s *record.Session, what string, events []*event) *reduce.Log {
-	log := &reduce.Log{}
+func (c *checker) tile(s *record.Session, what string, events []*event) *fold.Log {
+	log := &fold.Log{}
 	for _, e := range events {
 		last := log.Last()
 		if err := log.Add(e); err != nil {

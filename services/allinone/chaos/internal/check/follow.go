@@ -6,14 +6,14 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 )
 
 type event = sessionv1.Event
 
 // difference returns how two states differ, or "".
-func difference(a, b *reduce.State) string {
+func difference(a, b *fold.State) string {
 	d := cmp.Diff(a, b)
 	if len(d) > 2000 {
 		d = d[:2000] + "…"
@@ -22,8 +22,8 @@ func difference(a, b *reduce.State) string {
 }
 
 // follower checks the events that a client received, over all its streams.
-func (c *checker) follower(s *record.Session, f *record.Follower, log *reduce.Log, state *reduce.State) {
-	own := &reduce.Log{}
+func (c *checker) follower(s *record.Session, f *record.Follower, log *fold.Log, state *fold.State) {
+	own := &fold.Log{}
 	for _, stream := range f.Streams {
 		c.report.Stats.Streams++
 		if stream.After != own.Last() {
@@ -53,7 +53,7 @@ func (c *checker) follower(s *record.Session, f *record.Follower, log *reduce.Lo
 
 // contained checks that the log has every event that a client received: unchanged, or merged into a larger
 // one.
-func (c *checker) contained(s *record.Session, f *record.Follower, own, log *reduce.Log) {
+func (c *checker) contained(s *record.Session, f *record.Follower, own, log *fold.Log) {
 	events, i := log.Events(), 0
 	for _, e := range own.Events() {
 		for i < len(events) && events[i].GetSeq() < e.GetSeq() {

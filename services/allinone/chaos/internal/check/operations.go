@@ -5,13 +5,13 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
 // operations checks that each operation ended once, with its command's output.
-func (c *checker) operations(s *record.Session, state *reduce.State) {
+func (c *checker) operations(s *record.Session, state *fold.State) {
 	asked := map[string]bool{}
 	for _, t := range state.Turns {
 		course := c.course(s, t)
@@ -42,7 +42,7 @@ func (c *checker) operations(s *record.Session, state *reduce.State) {
 
 // looks checks the results of a turn's calls that look at operations. Each call looks once at the operation
 // that the step before has handed back; if it had ended, the result says how.
-func (c *checker) looks(s *record.Session, t *reduce.Turn, course script.Expected) {
+func (c *checker) looks(s *record.Session, t *fold.Turn, course script.Expected) {
 	for i, step := range t.Steps {
 		if i >= len(course.Steps) || i == 0 {
 			continue
@@ -70,7 +70,7 @@ func (c *checker) looks(s *record.Session, t *reduce.Turn, course script.Expecte
 }
 
 // handedBack returns the operation that a step of a turn, counted from 1, has handed back, or "".
-func handedBack(t *reduce.Turn, step int) string {
+func handedBack(t *fold.Turn, step int) string {
 	if step < 1 || step > len(t.Steps) {
 		return ""
 	}
@@ -84,7 +84,7 @@ func handedBack(t *reduce.Turn, step int) string {
 
 // operation checks how an operation ended: successfully, unless the sandbox
 // died meanwhile.
-func (c *checker) operation(s *record.Session, call *reduce.Call, want string) {
+func (c *checker) operation(s *record.Session, call *fold.Call, want string) {
 	c.report.Stats.Operations++
 	o := s.Operations[call.ID]
 	if o == nil {

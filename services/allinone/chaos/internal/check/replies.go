@@ -5,8 +5,8 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
@@ -39,7 +39,7 @@ func (c people) replies() {
 
 // reply checks the answers to the question of a call. A turn that was interrupted may have ended before it got the
 // answer.
-func (c people) reply(s *record.Session, t *reduce.Turn, call *reduce.Call, accepted []string) {
+func (c people) reply(s *record.Session, t *fold.Turn, call *fold.Call, accepted []string) {
 	interrupted := t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED
 	if call.Questions != 1 || len(call.Replies) > 1 || len(call.Replies) == 0 && !interrupted {
 		c.fault(Asked, s, "call %s asked %d questions, and the log has the answers %q", call.ID, call.Questions, call.Replies)
@@ -72,4 +72,4 @@ func (c people) reply(s *record.Session, t *reduce.Turn, call *reduce.Call, acce
 }
 
 // declined reports whether a person did not want to answer the question of a call.
-func declined(c *reduce.Call) bool { return len(c.Replies) == 1 && c.Replies[0] == "" }
+func declined(c *fold.Call) bool { return len(c.Replies) == 1 && c.Replies[0] == "" }

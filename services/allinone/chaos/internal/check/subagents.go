@@ -7,21 +7,21 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
 // kin is a session, or one of a subagent of it, with its log.
 type kin struct {
 	*record.Session
-	log  *reduce.Log
-	past *reduce.State
+	log  *fold.Log
+	past *fold.State
 }
 
 // calls returns all calls that count, each with its turn.
-func (k kin) calls() iter.Seq2[*reduce.Turn, *reduce.Call] {
-	return func(yield func(*reduce.Turn, *reduce.Call) bool) {
+func (k kin) calls() iter.Seq2[*fold.Turn, *fold.Call] {
+	return func(yield func(*fold.Turn, *fold.Call) bool) {
 		for _, t := range k.past.Turns {
 			for _, step := range t.Steps {
 				for _, call := range step.Calls {
@@ -35,7 +35,7 @@ func (k kin) calls() iter.Seq2[*reduce.Turn, *reduce.Call] {
 }
 
 // family returns a session and all below it.
-func (c *checker) family(s *record.Session, log *reduce.Log, past *reduce.State) []kin {
+func (c *checker) family(s *record.Session, log *fold.Log, past *fold.State) []kin {
 	all := []kin{{s, log, past}}
 	for _, child := range s.Children {
 		log := c.tile(child, "the log", child.Log)
@@ -133,7 +133,7 @@ func childOf(s *record.Session, call string) *record.Session {
 }
 
 // gave reports whether a call that gives work to a subagent ended as its subagent did.
-func gave(s *record.Session, call *reduce.Call) bool {
+func gave(s *record.Session, call *fold.Call) bool {
 	child := childOf(s, call.ID)
 	if child == nil || len(child.Turns) != 1 {
 		return false

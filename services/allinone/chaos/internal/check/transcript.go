@@ -3,15 +3,15 @@ package check
 import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 )
 
 // transcript checks the conversation like a model's API: the user begins, roles alternate, no message is
 // empty, and every tool use has one result in the very next message. The user may also speak without an
 // answer in between: when a message joins a turn, or comes after an interrupted one. A cut answer may have
 // left no message. The messages that a fork has from another session are checked there.
-func (c *checker) transcript(s *record.Session, state *reduce.State) {
+func (c *checker) transcript(s *record.Session, state *fold.State) {
 	steps, cut := 0, 0
 	for _, t := range state.Turns {
 		steps += len(t.Steps)

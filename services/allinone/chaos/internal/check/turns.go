@@ -6,15 +6,15 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
 const outcomeOK = sessionv1.ToolOutcome_TOOL_OUTCOME_OK
 
 // accepted checks that every acknowledged turn exists once, and no other turn.
-func (c *checker) accepted(s *record.Session, state *reduce.State) {
+func (c *checker) accepted(s *record.Session, state *fold.State) {
 	listed := map[string]int{}
 	for _, t := range s.Turns {
 		listed[t.GetName()]++
@@ -58,7 +58,7 @@ func (c *checker) accepted(s *record.Session, state *reduce.State) {
 }
 
 // turns checks that every turn had the result of the script.
-func (c *checker) turns(s *record.Session, log *reduce.Log, state *reduce.State) {
+func (c *checker) turns(s *record.Session, log *fold.Log, state *fold.State) {
 	for _, t := range s.Turns {
 		if told := state.Turn(t.GetName()); told == nil || told.State != t.GetState() || told.Final != t.GetFinalText() {
 			c.fault(Completes, s, "the turn %s is %v and its events tell another story", t.GetName(), t.GetState())
@@ -76,7 +76,7 @@ func (c *checker) turns(s *record.Session, log *reduce.Log, state *reduce.State)
 
 // turn checks a turn's steps against its course: all of them if it is COMPLETE, the existing ones if it was
 // stopped.
-func (c *checker) turn(s *record.Session, t *reduce.Turn, state *reduce.State) {
+func (c *checker) turn(s *record.Session, t *fold.Turn, state *fold.State) {
 	want := c.course(s, t)
 	switch {
 	case t.Into != "":
@@ -100,7 +100,7 @@ func (c *checker) turn(s *record.Session, t *reduce.Turn, state *reduce.State) {
 	}
 }
 
-func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want script.Step, number int) {
+func (c *checker) step(s *record.Session, t *fold.Turn, got *fold.Step, want script.Step, number int) {
 	c.report.Stats.Steps++
 	for _, b := range got.Blocks {
 		if !b.Finished {
@@ -151,7 +151,7 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 }
 
 // unknown checks that every call with an unknown end was running while the sandbox died.
-func (c *checker) unknown(s *record.Session, log *reduce.Log) {
+func (c *checker) unknown(s *record.Session, log *fold.Log) {
 	asked := map[string]time.Time{}
 	for _, e := range log.Counting() {
 		if a := e.GetToolCallArguments(); a != nil {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 )
 
 // WireStats count what followers of one protocol did.
@@ -34,7 +34,7 @@ func (c *checker) wire(name string) *WireStats {
 }
 
 // wires checks that what followers of all protocols show is what the log says.
-func (c *checker) wires(s *record.Session, log *reduce.Log) {
+func (c *checker) wires(s *record.Session, log *fold.Log) {
 	if len(s.Wires) == 0 {
 		return
 	}
@@ -80,12 +80,12 @@ type piece struct {
 }
 
 // piecesOf returns what turns say, in the order of the log: an urgent message overtakes those that wait.
-func piecesOf(turns ...*reduce.Turn) []piece {
-	var steps []*reduce.Step
+func piecesOf(turns ...*fold.Turn) []piece {
+	var steps []*fold.Step
 	for _, t := range turns {
 		steps = append(steps, t.Steps...)
 	}
-	slices.SortStableFunc(steps, func(a, b *reduce.Step) int { return cmp.Compare(a.Begun, b.Begun) })
+	slices.SortStableFunc(steps, func(a, b *fold.Step) int { return cmp.Compare(a.Begun, b.Begun) })
 	var all []piece
 	for _, st := range steps {
 		if text, _ := st.Text(); text != "" {
@@ -117,7 +117,7 @@ func says(text string, pieces []piece, more bool) bool {
 }
 
 // shown checks what a client shows of a turn, or of all turns.
-func (c *checker) shown(s *record.Session, wire string, got record.Shown, state *reduce.State) {
+func (c *checker) shown(s *record.Session, wire string, got record.Shown, state *fold.State) {
 	turns := state.Turns
 	what := wire
 	if got.Turn != "" {
@@ -129,13 +129,13 @@ func (c *checker) shown(s *record.Session, wire string, got record.Shown, state 
 		if t.Reason == "ROLLED_BACK" && got.Text == "" && len(got.Calls) == 0 {
 			return // it was taken back
 		}
-		turns, what = []*reduce.Turn{t}, wire+", turn "+got.Turn
+		turns, what = []*fold.Turn{t}, wire+", turn "+got.Turn
 	}
 	want := piecesOf(turns...)
 	if !says(got.Text, want, got.Turn != "" && endsWithCalls(turns[0])) {
 		c.fault(Wires, s, "%s shows the text %q, the log has %v", what, got.Text, want)
 	}
-	known := map[string]*reduce.Call{}
+	known := map[string]*fold.Call{}
 	for _, t := range turns {
 		for _, st := range t.Steps {
 			for _, call := range st.Calls {
@@ -162,7 +162,7 @@ func (c *checker) shown(s *record.Session, wire string, got record.Shown, state 
 }
 
 // endsWithCalls reports whether a turn has no words at its end. A client may have some for it.
-func endsWithCalls(t *reduce.Turn) bool {
+func endsWithCalls(t *fold.Turn) bool {
 	return len(t.Steps) > 0 && len(t.Steps[len(t.Steps)-1].Calls) > 0
 }
 
@@ -176,7 +176,7 @@ func shows(got record.Shown, id string) bool {
 }
 
 // unlike returns how a call that a client shows differs from that of the log; "" if it does not.
-func unlike(got record.ShownCall, want *reduce.Call) string {
+func unlike(got record.ShownCall, want *fold.Call) string {
 	switch {
 	case want == nil:
 		return "which is not in the log"

@@ -3,9 +3,9 @@ package check_test
 import (
 	"testing"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/check"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/wires"
 )
@@ -14,7 +14,7 @@ import (
 func wired(t *testing.T) (*record.Run, *script.Script, *record.WireFollower) {
 	t.Helper()
 	run, sc := good(t)
-	log := &reduce.Log{}
+	log := &fold.Log{}
 	for _, e := range run.Sessions[0].Log {
 		if err := log.Add(e); err != nil {
 			t.Fatal(err)
@@ -66,7 +66,7 @@ func TestWhatAProtocolShowsIsJudged(t *testing.T) {
 // A message that interrupts overtakes one that waits: a client that shows all turns has its answer first.
 func TestAProtocolShowsTurnsInTheOrderInWhichTheySpeak(t *testing.T) {
 	run, sc := arrivals(t)
-	s, log := run.Sessions[0], &reduce.Log{}
+	s, log := run.Sessions[0], &fold.Log{}
 	for _, e := range s.Log {
 		if err := log.Add(e); err != nil {
 			t.Fatal(err)

@@ -12,14 +12,14 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
+	"github.com/fairlead/fairlead/clients/go/fold"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 )
 
 // raw is a client that gets the events of the log themselves, and comes back after the last one.
 type raw struct {
 	read func(ctx context.Context, after int64, see func(*sessionv1.Event) (bool, error)) error
-	log  reduce.Log
+	log  fold.Log
 }
 
 // Follow implements Follower.
@@ -43,7 +43,7 @@ func (r *raw) End(ctx context.Context, last int64) ([]record.Shown, error) {
 }
 
 // Of returns what a turn shows.
-func Of(t *reduce.Turn) record.Shown {
+func Of(t *fold.Turn) record.Shown {
 	shown := record.Shown{Turn: last(t.Name)}
 	for _, s := range t.Steps {
 		text, _ := s.Text()

@@ -1,6 +1,7 @@
-package client
+package fairlead
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
 // ErrCut says that a stream ended too early.
@@ -49,77 +49,66 @@ type piece interface {
 	GetProgress() *sessionv1.Progress
 }
 
-// opener opens a stream after a sequence number.
-type opener func(ctx context.Context, afterSeq int64) (func() (piece, error), error)
+// feed is what a Follower follows.
+type feed struct {
+	// open opens a stream after a sequence number.
+	open func(ctx context.Context, after int64) (func() (piece, error), error)
+	turn string // whose events count alone; empty: all events of the stream
+	ends bool   // with the end of a turn
+}
 
 // Options of a Follower.
 type Options struct {
 	Backoff Backoff
-	// Lost is called before each attempt to reconnect. It is called from
-	// another goroutine.
+	// Lost is called before each attempt to reconnect, by the goroutine that sends the events.
 	Lost func(err error)
+	// CaughtUp is called, by the same goroutine, when the receiver has every event that the server had: once for each
+	// connection, and later from time to time.
+	CaughtUp func()
 }
 
 // RunTurn runs a turn and follows it to its end. It sets the id of a request
 // without one, so that reconnecting never runs the turn again.
 func RunTurn(ctx context.Context, c sessionv1.SessionServiceClient, req *sessionv1.RunTurnRequest, o Options) *Follower {
 	req = proto.CloneOf(req)
-	if req.GetRequestId() == "" {
-		req.RequestId = id.New()
-	}
-	open := func(ctx context.Context, after int64) (func() (piece, error), error) {
+	req.RequestId = cmp.Or(req.GetRequestId(), newID())
+	return follow(ctx, req.GetAfterSeq(), o, feed{ends: true, open: func(ctx context.Context, after int64) (func() (piece, error), error) {
 		again := proto.CloneOf(req)
 		again.AfterSeq = after
 		stream, err := c.RunTurn(ctx, again)
 		return receiver(stream, err)
-	}
-	return follow(ctx, req.GetAfterSeq(), open, finishesTurn, o)
+	}})
 }
 
 // FollowTurn follows an accepted turn from the beginning of its session to its end.
 func FollowTurn(ctx context.Context, c sessionv1.SessionServiceClient, session, turn string, o Options) *Follower {
-	open := func(ctx context.Context, after int64) (func() (piece, error), error) {
-		stream, err := c.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: session, AfterSeq: after})
-		receive, err := receiver(stream, err)
-		if err != nil {
-			return nil, err
-		}
-		return func() (piece, error) {
-			m, err := receive()
-			if e := m.GetEvent(); err == nil && e != nil && e.GetTurn() != turn { // of the session
-				m = &sessionv1.StreamEventsResponse{Kind: &sessionv1.StreamEventsResponse_Progress{Progress: &sessionv1.Progress{Seq: e.GetSeq()}}}
-			}
-			return m, err
-		}, nil
-	}
-	return follow(ctx, 0, open, finishesTurn, o)
+	return follow(ctx, 0, o, feed{ends: true, turn: turn, open: eventsOf(c, session)})
 }
 
 // CallTool makes a call without the model and follows it to its end. It sets the id of a request
 // without one, so that reconnecting never makes the call again.
 func CallTool(ctx context.Context, c sessionv1.SessionToolServiceClient, req *sessionv1.CallToolRequest, o Options) *Follower {
 	req = proto.CloneOf(req)
-	if req.GetRequestId() == "" {
-		req.RequestId = id.New()
-	}
-	open := func(ctx context.Context, after int64) (func() (piece, error), error) {
+	req.RequestId = cmp.Or(req.GetRequestId(), newID())
+	return follow(ctx, req.GetAfterSeq(), o, feed{ends: true, open: func(ctx context.Context, after int64) (func() (piece, error), error) {
 		again := proto.CloneOf(req)
 		again.AfterSeq = after
 		stream, err := c.CallTool(ctx, again)
 		return receiver(stream, err)
-	}
-	return follow(ctx, req.GetAfterSeq(), open, finishesTurn, o)
+	}})
 }
-
-func finishesTurn(e *sessionv1.Event) bool { return e.GetTurnFinished() != nil }
 
 // StreamEvents follows a session until ctx ends.
 func StreamEvents(ctx context.Context, c sessionv1.SessionServiceClient, session string, after int64, o Options) *Follower {
-	open := func(ctx context.Context, after int64) (func() (piece, error), error) {
+	return follow(ctx, after, o, feed{open: eventsOf(c, session)})
+}
+
+// eventsOf opens streams of a session's events.
+func eventsOf(c sessionv1.SessionServiceClient, session string) func(context.Context, int64) (func() (piece, error), error) {
+	return func(ctx context.Context, after int64) (func() (piece, error), error) {
 		stream, err := c.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: session, AfterSeq: after})
 		return receiver(stream, err)
 	}
-	return follow(ctx, after, open, func(*sessionv1.Event) bool { return false }, o)
 }
 
 // receiver makes a stream of either kind a function.
@@ -136,24 +125,27 @@ func receiver[M any, P interface {
 	}, nil
 }
 
-func follow(ctx context.Context, after int64, open opener, ended func(*sessionv1.Event) bool, o Options) *Follower {
+func follow(ctx context.Context, after int64, o Options, from feed) *Follower {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &Follower{events: make(chan *sessionv1.Event), cancel: cancel}
 	if o.Lost == nil {
 		o.Lost = func(error) {}
 	}
+	if o.CaughtUp == nil {
+		o.CaughtUp = func() {}
+	}
 	go func() {
 		defer close(f.events)
 		defer cancel()
-		f.err = f.run(ctx, after, open, ended, o)
+		f.err = f.run(ctx, after, from, o)
 	}()
 	return f
 }
 
 // run opens the stream again and again, until the end.
-func (f *Follower) run(ctx context.Context, after int64, open opener, ended func(*sessionv1.Event) bool, o Options) error {
+func (f *Follower) run(ctx context.Context, after int64, from feed, o Options) error {
 	for attempt := 1; ; attempt++ {
-		reached, done, err := f.stream(ctx, after, open, ended)
+		reached, done, err := f.stream(ctx, after, from, o.CaughtUp)
 		switch {
 		case done:
 			return nil
@@ -173,10 +165,10 @@ func (f *Follower) run(ctx context.Context, after int64, open opener, ended func
 }
 
 // stream hands on one stream's events, and says how far it came.
-func (f *Follower) stream(ctx context.Context, after int64, open opener, ended func(*sessionv1.Event) bool) (int64, bool, error) {
+func (f *Follower) stream(ctx context.Context, after int64, from feed, caughtUp func()) (reached int64, done bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	receive, err := open(ctx, after)
+	receive, err := from.open(ctx, after)
 	if err != nil {
 		return after, false, err
 	}
@@ -191,15 +183,19 @@ func (f *Follower) stream(ctx context.Context, after int64, open opener, ended f
 		e := m.GetEvent()
 		if e == nil {
 			after = max(after, m.GetProgress().GetSeq())
+			caughtUp()
 			continue
 		}
-		select {
-		case f.events <- e:
-		case <-ctx.Done():
-			return after, false, ctx.Err()
+		seq, ours := e.GetSeq(), from.turn == "" || from.turn == e.GetTurn()
+		done := ours && from.ends && e.GetTurnFinished() != nil
+		if ours {
+			select {
+			case f.events <- e: // the receiver's from here on
+			case <-ctx.Done():
+				return after, false, ctx.Err()
+			}
 		}
-		after = max(after, e.GetSeq())
-		if ended(e) {
+		if after = max(after, seq); done {
 			return after, true, nil
 		}
 	}

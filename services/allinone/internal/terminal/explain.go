@@ -1,4 +1,4 @@
-package client
+package terminal
 
 import (
 	"strings"
@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
@@ -17,7 +16,7 @@ import (
 func Explain(err error) string {
 	st, ok := status.FromError(err)
 	if !ok || st.Code() == codes.OK {
-		return terminal.Clean(err.Error())
+		return Clean(err.Error())
 	}
 	lines := []string{apierr.Message(err)}
 	if lines[0] == "" {
@@ -45,7 +44,7 @@ func Explain(err error) string {
 			lines = append(lines, "  "+v.GetDescription())
 		}
 	}
-	return terminal.Clean(strings.Join(lines, "\n"))
+	return Clean(strings.Join(lines, "\n"))
 }
 
 // Error is an error of the server with the text of Explain.

@@ -1,4 +1,4 @@
-package reduce
+package fold
 
 import (
 	"slices"
@@ -49,8 +49,17 @@ type Look struct {
 type Block struct {
 	Index    int32
 	Thinking bool
-	Text     string
 	Finished bool
+
+	text strings.Builder
+}
+
+// Text returns the text so far.
+func (b *Block) Text() string { return b.text.String() }
+
+// Equal reports whether another block is the same.
+func (b *Block) Equal(o *Block) bool {
+	return b.Index == o.Index && b.Thinking == o.Thinking && b.Finished == o.Finished && b.Text() == o.Text()
 }
 
 // Call is a tool call.
@@ -71,8 +80,14 @@ type Call struct {
 	Operation string // that it handed back
 }
 
-// State returns the state of the log.
-func (l *Log) State() *State { return state(l.Counting()) }
+// State returns the state of the log. It is the log's, and follows it until an event makes others void. A call costs
+// little, unless the last event did that.
+func (l *Log) State() *State {
+	if l.state == nil {
+		l.state = state(l.Counting())
+	}
+	return l.state
+}
 
 // Past returns the state of ended turns, including those that a rewind has left behind since.
 func (l *Log) Past() *State {
@@ -161,11 +176,11 @@ func (s *Step) apply(e *sessionv1.Event) {
 		s.Finished++
 		s.Stop, s.Message = b.StepFinished.GetStopReason(), b.StepFinished.GetMessage()
 	case *sessionv1.Event_TextDelta:
-		s.block(b.TextDelta.GetBlock(), false).Text += b.TextDelta.GetText()
+		s.block(b.TextDelta.GetBlock(), false).text.WriteString(b.TextDelta.GetText())
 	case *sessionv1.Event_TextFinished:
 		s.block(b.TextFinished.GetBlock(), false).Finished = true
 	case *sessionv1.Event_ThinkingDelta:
-		s.block(b.ThinkingDelta.GetBlock(), true).Text += b.ThinkingDelta.GetText()
+		s.block(b.ThinkingDelta.GetBlock(), true).text.WriteString(b.ThinkingDelta.GetText())
 	case *sessionv1.Event_ThinkingFinished:
 		s.block(b.ThinkingFinished.GetBlock(), true).Finished = true
 	case *sessionv1.Event_ToolCallStarted:
@@ -204,9 +219,9 @@ func (s *Step) Text() (said, thought string) {
 	var texts, thoughts strings.Builder
 	for _, b := range s.Blocks {
 		if b.Thinking {
-			thoughts.WriteString(b.Text)
+			thoughts.WriteString(b.Text())
 		} else {
-			texts.WriteString(b.Text)
+			texts.WriteString(b.Text())
 		}
 	}
 	return texts.String(), thoughts.String()

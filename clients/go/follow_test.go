@@ -1,9 +1,8 @@
-package client_test
+package fairlead_test
 
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,36 +11,34 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	fairlead "github.com/fairlead/fairlead/clients/go"
+	"github.com/fairlead/fairlead/clients/go/clienttest"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/client"
-	"github.com/fairlead/fairlead/services/allinone/internal/client/clienttest"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fast is a backoff for tests.
-var fast = client.Backoff{First: time.Millisecond, Most: 2 * time.Millisecond, Attempts: 3}
+var fast = fairlead.Backoff{First: time.Millisecond, Most: 2 * time.Millisecond, Attempts: 3}
 
-func connect(t *testing.T, s *clienttest.Server) sessionv1.SessionServiceClient {
+func connect(t *testing.T, s *clienttest.Server) *fairlead.Client {
 	t.Helper()
-	conn, err := rpc.Dial(s.Address)
+	c, err := fairlead.Connect(s.Address, fairlead.Config{Backoff: fast})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := conn.Close(); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return sessionv1.NewSessionServiceClient(conn)
+	return c
 }
 
 // follow runs a turn and returns the sequence numbers that were seen.
 func follow(t *testing.T, c sessionv1.SessionServiceClient, lost *int) ([]int64, error) {
 	t.Helper()
-	f := client.RunTurn(t.Context(), c, &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"}, client.Options{
+	f := fairlead.RunTurn(t.Context(), c, &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"}, fairlead.Options{
 		Backoff: fast, Lost: func(error) { *lost++ },
 	})
 	defer f.Close()
@@ -66,7 +63,7 @@ func TestABrokenStreamIsResumed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), BreakAfter: c.breakAfter}).Start(t)
 			lost := 0
-			seen, err := follow(t, connect(t, s), &lost)
+			seen, err := follow(t, connect(t, s).Sessions, &lost)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +96,7 @@ func TestABrokenStreamIsResumed(t *testing.T) {
 func TestItGivesUpWithoutProgress(t *testing.T) {
 	s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), BreakAfter: []int{2, 0, 0, 0, 0, 0}}).Start(t)
 	lost := 0
-	seen, err := follow(t, connect(t, s), &lost)
+	seen, err := follow(t, connect(t, s).Sessions, &lost)
 	if status.Code(err) != codes.Unavailable || len(seen) != 2 {
 		t.Errorf("saw %v, error %v", seen, err)
 	}
@@ -110,7 +107,7 @@ func TestItGivesUpWithoutProgress(t *testing.T) {
 
 func TestClosingEndsAStreamThatIsHeld(t *testing.T) {
 	s := (&clienttest.Server{Events: clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE), Hold: 2}).Start(t)
-	f := client.StreamEvents(t.Context(), connect(t, s), clienttest.Session, 0, client.Options{Backoff: fast})
+	f := connect(t, s).Follow(t.Context(), clienttest.Session, 0)
 	if e := <-f.Events(); e.GetSeq() != 1 {
 		t.Errorf("first event %v", e)
 	}
@@ -118,41 +115,6 @@ func TestClosingEndsAStreamThatIsHeld(t *testing.T) {
 	f.Close()
 	if !errors.Is(f.Err(), context.Canceled) {
 		t.Errorf("error %v", f.Err())
-	}
-}
-
-func TestExplain(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		err  error
-		want string
-	}{
-		{"an error that is none of the server's", errors.New("plain"), "plain"},
-		{"a reason follows the message", apierr.New(codes.NotFound, "x.fairlead.dev", "NO_SUCH", "There is none."), "There is none. (NO_SUCH)"},
-		{"fields are listed", apierr.New(codes.InvalidArgument, "x.fairlead.dev", "BAD", "It is wrong.", apierr.Field("a.b", "is empty"), apierr.Field("c", "is long")),
-			"It is wrong. (BAD)\n  a.b: is empty\n  c: is long"},
-		{"a field whose fault is the message", apierr.New(codes.InvalidArgument, "x.fairlead.dev", "BAD", "It is wrong.", apierr.Field("a.b", "It is wrong.")), "It is wrong. (BAD)\n  a.b"},
-		{"a field whose fault is the beginning of the message", apierr.New(codes.InvalidArgument, "x.fairlead.dev", "BAD", "It is wrong. Try x.", apierr.Field("a.b", "It is wrong. T…")),
-			"It is wrong. Try x. (BAD)\n  a.b"},
-		{"a resource that the message does not name", apierr.New(codes.NotFound, "x.fairlead.dev", "NO_SUCH", "There is none.", apierr.Resource("x", "things/t1", "")),
-			"There is none. (NO_SUCH)\n  things/t1"},
-		{"a resource that the message names", apierr.New(codes.NotFound, "x.fairlead.dev", "NO_SUCH", "There is no t1.", apierr.Resource("x", "things/t1", "")),
-			"There is no t1. (NO_SUCH)"},
-		{"a status without details", status.Error(codes.Unavailable, "not there"), "not there"},
-		{"a status without a message", status.Error(codes.Unavailable, ""), "Unavailable"},
-		{"escape sequences of the server are left out", status.Error(codes.Internal, "a\x1b]0;owned\x07b"), "ab"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := client.Explain(c.err); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-			if got := client.Explained(c.err).Error(); got != c.want || strings.ContainsRune(got, '\x1b') {
-				t.Errorf("wrapped: %q", got)
-			}
-		})
-	}
-	if client.Explained(nil) != nil {
-		t.Error("no error became one")
 	}
 }
 
@@ -167,7 +129,7 @@ func TestRetryRepeatsOnlyWhatMaySucceed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			calls := 0
-			err := client.Retry(t.Context(), fast, func() error { calls++; return status.Error(c.code, "no") })
+			err := fairlead.Retry(t.Context(), fast, func() error { calls++; return status.Error(c.code, "no") })
 			if status.Code(err) != c.code || calls != c.want {
 				t.Errorf("%d calls, error %v", calls, err)
 			}

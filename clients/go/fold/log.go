@@ -1,8 +1,6 @@
-// Package reduce is the client's side of a session's log, as docs/architecture.md describes it: it takes
-// events as they come, over any number of streams, and computes the session's state. It knows the contract
-// and nothing about the servers, so that the states of a client's recording and of the log itself can be
-// compared.
-package reduce
+// Package fold computes what a session is from the events of its log: its turns with their steps, blocks and calls, and
+// what waits for a person. It takes events as they come, over any number of streams.
+package fold
 
 import (
 	"errors"
@@ -27,8 +25,11 @@ var (
 )
 
 // Log is a client's copy of a session's log: events whose ranges tile the numbers from 1. The zero value is
-// empty.
-type Log struct{ events []*sessionv1.Event }
+// empty. It is for one goroutine.
+type Log struct {
+	events []*sessionv1.Event
+	state  *State // of the events; nil: not known
+}
 
 // Last returns the highest number that the log covers: a client resumes after
 // it.
@@ -58,7 +59,12 @@ func (l *Log) Add(e *sessionv1.Event) error {
 	if keep < len(l.events) && l.events[keep].GetFirstSeq() < first {
 		return fmt.Errorf("%d..%d over %d..%d: %w", first, seq, l.events[keep].GetFirstSeq(), l.events[keep].GetSeq(), ErrOverlap)
 	}
-	l.events = append(slices.Clip(l.events[:keep]), e)
+	if keep < len(l.events) || e.GetStepRestarted() != nil || e.GetSessionRewound() != nil {
+		l.state, l.events = nil, slices.Clone(l.events[:keep]) // who has Events keeps what it has
+	} else if l.state != nil {
+		l.state.apply(e)
+	}
+	l.events = append(l.events, e)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package reduce_test
+package fold_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
-	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
+	"github.com/fairlead/fairlead/clients/go/fold"
 )
 
 type event = sessionv1.Event
@@ -48,19 +48,19 @@ func TestAdd(t *testing.T) {
 	}{
 		{"the first event", nil, text(1, 1, "a"), nil, "[1..1]"},
 		{"a first event of several numbers", nil, text(1, 4, "a"), nil, "[1..4]"},
-		{"a first event that does not begin the log", nil, text(2, 2, "a"), reduce.ErrGap, "[]"},
+		{"a first event that does not begin the log", nil, text(2, 2, "a"), fold.ErrGap, "[]"},
 		{"the next event", []*event{text(1, 2, "a")}, text(3, 5, "b"), nil, "[1..2 3..5]"},
-		{"an event after a gap", []*event{text(1, 2, "a")}, text(4, 5, "b"), reduce.ErrGap, "[1..2]"},
-		{"an event that was there", []*event{text(1, 2, "a")}, text(1, 2, "a"), reduce.ErrRepeated, "[1..2]"},
-		{"an event that ends where another did", []*event{text(1, 1, "a"), text(2, 2, "b")}, text(1, 2, "ab"), reduce.ErrRepeated, "[1..1 2..2]"},
+		{"an event after a gap", []*event{text(1, 2, "a")}, text(4, 5, "b"), fold.ErrGap, "[1..2]"},
+		{"an event that was there", []*event{text(1, 2, "a")}, text(1, 2, "a"), fold.ErrRepeated, "[1..2]"},
+		{"an event that ends where another did", []*event{text(1, 1, "a"), text(2, 2, "b")}, text(1, 2, "ab"), fold.ErrRepeated, "[1..1 2..2]"},
 		{"an event that takes the place of the last ones", []*event{text(1, 1, "a"), text(2, 2, "b"), text(3, 3, "c")}, text(2, 4, "bcd"), nil, "[1..1 2..4]"},
 		{"an event that takes the place of all", []*event{text(1, 1, "a"), text(2, 2, "b")}, text(1, 3, "abc"), nil, "[1..3]"},
-		{"an event that covers a part of another", []*event{text(1, 3, "abc")}, text(2, 5, "bcde"), reduce.ErrOverlap, "[1..3]"},
-		{"a range that ends before it begins", []*event{text(1, 1, "a")}, text(3, 2, "b"), reduce.ErrRange, "[1..1]"},
-		{"a range below 1", nil, text(0, 1, "a"), reduce.ErrRange, "[]"},
+		{"an event that covers a part of another", []*event{text(1, 3, "abc")}, text(2, 5, "bcde"), fold.ErrOverlap, "[1..3]"},
+		{"a range that ends before it begins", []*event{text(1, 1, "a")}, text(3, 2, "b"), fold.ErrRange, "[1..1]"},
+		{"a range below 1", nil, text(0, 1, "a"), fold.ErrRange, "[]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := &reduce.Log{}
+			l := &fold.Log{}
 			for _, e := range c.before {
 				if err := l.Add(e); err != nil {
 					t.Fatal(err)
@@ -83,17 +83,26 @@ func TestAdd(t *testing.T) {
 // said is the text of step 1 that the events amount to.
 func said(t *testing.T, events ...*event) string {
 	t.Helper()
-	l := &reduce.Log{}
+	l := &fold.Log{}
 	for _, e := range events {
 		if err := l.Add(e); err != nil {
 			t.Fatal(err)
+		}
+		again := &fold.Log{}
+		for _, e := range l.Events() {
+			if err := again.Add(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := cmp.Diff(again.State(), l.State()); d != "" {
+			t.Errorf("the state that follows the log (-want +got):\n%s", d)
 		}
 	}
 	var out strings.Builder
 	for _, turn := range l.State().Turns {
 		for _, s := range turn.Steps {
 			for _, b := range s.Blocks {
-				out.WriteString(b.Text)
+				out.WriteString(b.Text())
 			}
 		}
 	}
@@ -124,7 +133,7 @@ func TestVoidRangesDoNotCount(t *testing.T) {
 }
 
 func TestWhatBecameOfATurnCountsAlsoWhenItWasUndone(t *testing.T) {
-	l := &reduce.Log{}
+	l := &fold.Log{}
 	waiting := &event{FirstSeq: 2, Seq: 2, Turn: "t", Step: 1, Body: &sessionv1.Event_TurnWaiting{TurnWaiting: &sessionv1.TurnWaiting{}}}
 	finished := &event{FirstSeq: 3, Seq: 3, Turn: "t", Body: &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{State: sessionv1.TurnState_TURN_STATE_INTERRUPTED}}}
 	for _, e := range []*event{text(1, 1, "a"), waiting, finished, rewound(4, 1, 3)} {
@@ -138,7 +147,7 @@ func TestWhatBecameOfATurnCountsAlsoWhenItWasUndone(t *testing.T) {
 }
 
 func TestMergingDoesNotChangeTheState(t *testing.T) {
-	apart, merged := &reduce.Log{}, &reduce.Log{}
+	apart, merged := &fold.Log{}, &fold.Log{}
 	for _, e := range []*event{text(1, 1, "a"), text(2, 2, "b"), text(3, 3, "c")} {
 		if err := apart.Add(e); err != nil {
 			t.Fatal(err)

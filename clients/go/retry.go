@@ -1,6 +1,4 @@
-// Package client follows sessions for the command line: it runs turns,
-// reconnects when a connection is lost, and explains errors.
-package client
+package fairlead
 
 import (
 	"context"
