@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
@@ -20,9 +19,6 @@ func (s *Service) handlers(c Config, log *slog.Logger) map[store.JobKind]jobs.Ha
 	all := map[store.JobKind]jobs.Handler{
 		store.JobDelete:    deletion.Peers(s.tools, s.work),
 		store.JobAfterTurn: afterturn.New(s.store, c.FoldAfter).Handle,
-		store.JobSchedule: func(ctx context.Context, j store.Job) (*store.Job, error) {
-			return s.server.ScheduleService().Fire(ctx, j)
-		},
 		store.JobOperation: operations.Handler(s.tools, s.store),
 		store.JobExpire:    expiry.Handler(s.store),
 		store.JobSubagent:  orphans.Handler(s.store),

@@ -36,6 +36,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/schedules"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
@@ -46,6 +47,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
+	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 	"github.com/fairlead/fairlead/services/session/internal/turn/compact"
 	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
@@ -193,7 +195,6 @@ func (d Deps) openStore(ctx context.Context, c Config) (store.Store, error) {
 func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.Metrics) {
 	followers := hub.New(int(c.FollowerBuffer))
 	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
-	defaults := server.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
 	warnOfAgents(d.Log, agents, c.Checkpoints)
@@ -221,18 +222,23 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Ledger: s.store, Budgets: c.Budgets, Metrics: metrics, Tracer: otel.Tracer(scope), Idle: c.Models.IdleTimeout, Log: d.Log,
 	})
 	s.limiter = limits.New(c.Use, bank(c, s.store), d.Log)
+	submitter := submit.New(submit.Config{
+		Store: s.store, Directory: s.directory, Tools: s.tools, Inbox: s.dispatcher.Submit, Budgets: c.Budgets, Use: c.Use, Log: d.Log,
+		Defaults: submit.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens},
+		Ceilings: submit.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
+	})
+	s.jobs.Handle(store.JobSchedule, schedules.Sender{Store: s.store, Submit: submitter}.Fire)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Directory: s.directory, Nodes: s.nodes, Log: d.Log, Version: d.Version,
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
-		RepositoryBranch: c.RepositoryBranch, Workers: server.Workers{Try: s.jobs.Try, Submit: s.dispatcher.Submit},
+		RepositoryBranch: c.RepositoryBranch, Submit: submitter, Try: s.jobs.Try,
 		Capabilities: server.Capabilities{
 			Runtimes: func(ctx context.Context) []*sessionv1.RuntimeCapabilities { return s.runtimes(ctx, agents) }, Flags: s.flags.Capabilities,
 		},
-		Limits: defaults, IdleProgress: c.StreamProgressInterval,
-		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
+		IdleProgress: c.StreamProgressInterval,
+		Budgets:      c.Budgets, Checkpoints: c.Checkpoints,
 		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL},
 		Use:       server.Use{Config: c.Use, Admit: s.limiter.Request, KeysOutliveToken: c.KeysOutliveToken}, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
-		Ceilings: server.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 }
 

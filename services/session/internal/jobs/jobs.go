@@ -88,6 +88,9 @@ func New(c Config, s Store, handlers map[store.JobKind]Handler, tracer trace.Tra
 	}
 }
 
+// Handle adds the handler of a kind, for one that needs parts that wake the runner. It must be called before Run.
+func (r *Runner) Handle(k store.JobKind, h Handler) { r.handlers[k] = h }
+
 // Wake makes the runner look for jobs at once. It never blocks.
 func (r *Runner) Wake() {
 	select {

@@ -26,8 +26,11 @@ func Of(c codes.Code, r sessionv1.ErrorReason, message string, opts ...apierr.Op
 }
 
 // Input refuses a field of the request.
-func Input(field, message string) error {
-	return apierr.New(codes.InvalidArgument, Domain, apierr.ReasonInvalidRequest, message, apierr.Field(field, message))
+func Input(field, message string) error { return Field(field, message, message) }
+
+// Field refuses a field of the request whose fault is described apart from the message.
+func Field(field, description, message string) error {
+	return apierr.New(codes.InvalidArgument, Domain, apierr.ReasonInvalidRequest, message, apierr.Field(field, description))
 }
 
 // Subject is what a request is about, for the text of an error.

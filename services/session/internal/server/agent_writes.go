@@ -6,9 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/directory"
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -16,7 +13,9 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -33,7 +32,7 @@ func (a *AgentServer) CreateAgent(ctx context.Context, r *sessionv1.CreateAgentR
 	if _, taken := a.s.Directory.Agents.Get(agentID); taken {
 		return nil, refusal.AgentExists(directory.AgentName(agentID), "the configuration file has it")
 	}
-	out, err := a.write(ctx, agentID, r.Spec, store.AgentWrite{Request: keepForADay(request("CreateAgent", "", r.RequestId, r))})
+	out, err := a.write(ctx, agentID, r.Spec, store.AgentWrite{Request: keepForADay(store.RequestOf("CreateAgent", "", r.RequestId, r))})
 	return &sessionv1.CreateAgentResponse{Agent: out}, err
 }
 
@@ -43,7 +42,7 @@ func (a *AgentServer) UpdateAgent(ctx context.Context, r *sessionv1.UpdateAgentR
 		return nil, err
 	}
 	out, err := a.write(ctx, strings.TrimPrefix(r.Name, "agents/"), r.Spec, store.AgentWrite{
-		Expected: r.ExpectedVersion, Request: keepForADay(request("UpdateAgent", r.Name, r.RequestId, r)),
+		Expected: r.ExpectedVersion, Request: keepForADay(store.RequestOf("UpdateAgent", r.Name, r.RequestId, r)),
 	})
 	return &sessionv1.UpdateAgentResponse{Agent: out}, err
 }
@@ -63,7 +62,7 @@ func (a *AgentServer) RollbackAgent(ctx context.Context, r *sessionv1.RollbackAg
 		return nil, err
 	}
 	out, err := a.write(ctx, strings.TrimPrefix(r.Name, "agents/"), spec.ToProto(), store.AgentWrite{
-		Expected: r.ExpectedVersion, RestoredFrom: r.Version, Request: keepForADay(request("RollbackAgent", r.Name, r.RequestId, r)),
+		Expected: r.ExpectedVersion, RestoredFrom: r.Version, Request: keepForADay(store.RequestOf("RollbackAgent", r.Name, r.RequestId, r)),
 	})
 	return &sessionv1.RollbackAgentResponse{Agent: out}, err
 }
@@ -84,7 +83,7 @@ func (a *AgentServer) ArchiveAgent(ctx context.Context, r *sessionv1.ArchiveAgen
 		return nil, err
 	}
 	_, err := a.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
-		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: keepForADay(request("ArchiveAgent", r.Name, r.RequestId, r)),
+		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: keepForADay(store.RequestOf("ArchiveAgent", r.Name, r.RequestId, r)),
 	})
 	if err != nil {
 		return nil, refusal.Agent(err, r.Name, r.RequestId)

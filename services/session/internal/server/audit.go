@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/audit"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 

@@ -2,19 +2,13 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -81,59 +75,4 @@ func softPercent(b store.Bound) int32 {
 		}
 	}
 	return percent
-}
-
-// addTurnBudget adds what the turn may use: the requested amount, or what the
-// operator allows.
-func addTurnBudget(out, asked *sessionv1.TurnLimits, most allowance.Limits) error {
-	var err error
-	if out.MaxTokens, err = within("limits.max_tokens", asked.GetMaxTokens(), most.MaxTokens, tokens); err != nil {
-		return err
-	}
-	out.MaxCostNanoUsd, err = within("limits.max_cost_nano_usd", asked.GetMaxCostNanoUsd(), most.MaxCostNanoUSD(), dollars)
-	out.SoftPercent = asked.GetSoftPercent()
-	if out.SoftPercent == 0 {
-		out.SoftPercent = int32(most.SoftPercent)
-	}
-	return err
-}
-
-// wallCeiling returns the most time that a turn may request.
-func wallCeiling(ceiling int64, most allowance.Limits) int64 {
-	if most.MaxWallTime > 0 {
-		return min(ceiling, int64(most.MaxWallTime))
-	}
-	return ceiling
-}
-
-// checkSessionBudget refuses a session's budget above the operator's.
-func checkSessionBudget(asked *sessionv1.Budget, most allowance.Limits) error {
-	if _, err := within("session.budget.max_tokens", asked.GetMaxTokens(), most.MaxTokens, tokens); err != nil {
-		return err
-	}
-	if _, err := within("session.budget.max_cost_nano_usd", asked.GetMaxCostNanoUsd(), most.MaxCostNanoUSD(), dollars); err != nil {
-		return err
-	}
-	_, err := within("session.budget.max_wall_time", int64(asked.GetMaxWallTime().AsDuration()), int64(most.MaxWallTime), func(n int64) string { return time.Duration(n).String() })
-	return err
-}
-
-// within returns the requested amount, or the maximum if none was requested; 0
-// bounds nothing.
-func within(field string, asked, most int64, show func(int64) string) (int64, error) {
-	switch {
-	case most > 0 && asked > most:
-		return 0, refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
-			fmt.Sprintf("%s is %s; the operator allows at most %s.", field, show(asked), show(most)), apierr.Field(field, "above the operator's ceiling of "+show(most)))
-	case asked > 0:
-		return asked, nil
-	default:
-		return most, nil
-	}
-}
-
-func tokens(n int64) string { return strconv.FormatInt(n, 10) }
-
-func dollars(nano int64) string {
-	return fmt.Sprintf("%d ($%s)", nano, strconv.FormatFloat(float64(nano)/1e9, 'f', -1, 64))
 }

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -57,7 +56,7 @@ func (s *commands) SetPermissionMode(
 		if err != nil {
 			return nil, err
 		}
-		if err := s.checkBypass(ctx, spec, "permission_mode"); err != nil {
+		if err := s.Submit.CheckBypass(ctx, spec, "permission_mode"); err != nil {
 			return nil, err
 		}
 	}
@@ -148,7 +147,7 @@ func (s *commands) submit(
 	}
 	submit.Key = key(ctx, session)
 	submit.Command.Body, submit.Command.User = body, user(ctx)
-	submit.Request = keepForADay(request(method, session, requestID, r))
+	submit.Request = keepForADay(store.RequestOf(method, session, requestID, r))
 	return s.Store.Submit(ctx, submit)
 }
 

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/media"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 )
 
 // checkContent refuses images and documents that no model provider accepts. A

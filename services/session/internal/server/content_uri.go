@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -22,6 +20,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/media"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 )
 
 // content returns the content of a message with the files that it names, and checks it.

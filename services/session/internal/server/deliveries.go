@@ -7,15 +7,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/trigger"
 )
 
@@ -70,7 +70,7 @@ func (x *TriggerServer) fire(ctx context.Context, row *store.TriggerRow, r *sess
 		return "", refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_PAUSED,
 			fmt.Sprintf("%s is paused, or its user was deleted. Let it go on with `fairlead triggers resume`.", t.Name), apierr.Precondition("PAUSED", t.Name, "is paused"))
 	}
-	why, err := x.s.mayNotSend(ctx, key(ctx, t.Session), row.User)
+	why, err := x.s.Submit.MayNotSend(ctx, key(ctx, t.Session), row.User)
 	switch {
 	case err != nil:
 		return "", refusal.Store(err, refusal.Subject{Session: t.Session})
@@ -86,11 +86,11 @@ func (x *TriggerServer) fire(ctx context.Context, row *store.TriggerRow, r *sess
 		return "", refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY, "The form of the delivery has more than 256 KiB as JSON. Send less, or send JSON.",
 			apierr.Field("payload", "has more than 256 KiB as JSON"))
 	}
-	text, from, requestID := trigger.Message(t.Text, r.Event, content), origin{trigger: t.Name}, trigger.RequestID(row.ID, r)
+	text, from, requestID := trigger.Message(t.Text, r.Event, content), submit.Origin{Trigger: t.Name}, trigger.RequestID(row.ID, r)
 	if t.Session != "" {
-		made, err := x.s.acceptFrom(ctx, "Trigger", from, &sessionv1.CreateTurnRequest{
+		made, err := x.s.Submit.Accept(ctx, submit.Message{Method: "Trigger", Origin: from, Request: &sessionv1.CreateTurnRequest{
 			Parent: t.Session, Text: text, OnActive: t.OnActive, Limits: t.Limits, RequestId: requestID,
-		}, 0)
+		}})
 		return made.GetName(), err
 	}
 	made, err := x.s.create(ctx, &sessionv1.CreateSessionRequest{

@@ -8,9 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fairlead/fairlead/services/session/internal/directory"
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -18,6 +15,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -38,7 +37,7 @@ func (x *EnvironmentServer) CreateEnvironment(
 	if name == "" {
 		name = "e" + id.New() // a name begins with a letter
 	}
-	out, err := x.write(ctx, "environments/"+name, r.Spec, store.AgentWrite{Request: keepForADay(request("CreateEnvironment", "", r.RequestId, r))})
+	out, err := x.write(ctx, "environments/"+name, r.Spec, store.AgentWrite{Request: keepForADay(store.RequestOf("CreateEnvironment", "", r.RequestId, r))})
 	return &sessionv1.CreateEnvironmentResponse{Environment: out}, err
 }
 
@@ -47,7 +46,7 @@ func (x *EnvironmentServer) UpdateEnvironment(
 	ctx context.Context, r *sessionv1.UpdateEnvironmentRequest,
 ) (*sessionv1.UpdateEnvironmentResponse, error) {
 	out, err := x.write(ctx, r.Name, r.Spec, store.AgentWrite{
-		Expected: r.ExpectedVersion, Request: keepForADay(request("UpdateEnvironment", r.Name, r.RequestId, r)),
+		Expected: r.ExpectedVersion, Request: keepForADay(store.RequestOf("UpdateEnvironment", r.Name, r.RequestId, r)),
 	})
 	return &sessionv1.UpdateEnvironmentResponse{Environment: out}, err
 }
@@ -108,7 +107,7 @@ func (x *EnvironmentServer) ArchiveEnvironment(
 	ctx context.Context, r *sessionv1.ArchiveEnvironmentRequest,
 ) (*sessionv1.ArchiveEnvironmentResponse, error) {
 	_, err := x.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
-		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: keepForADay(request("ArchiveEnvironment", r.Name, r.RequestId, r)),
+		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: keepForADay(store.RequestOf("ArchiveEnvironment", r.Name, r.RequestId, r)),
 	})
 	if err != nil {
 		return nil, refusal.Environment(err, r.Name, r.RequestId)

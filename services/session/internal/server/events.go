@@ -3,20 +3,17 @@ package server
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/submit"
 )
 
 const (
@@ -89,17 +86,7 @@ func (s *events) checkAfter(ctx context.Context, k store.Key, session string, af
 	if err != nil {
 		return refusal.Store(err, refusal.Subject{Session: session})
 	}
-	return withinLog(found, after)
-}
-
-// withinLog refuses a number beyond the end of a session's log.
-func withinLog(found *sessionv1.Session, after int64) error {
-	if after <= found.LastSeq {
-		return nil
-	}
-	return refusal.Of(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,
-		fmt.Sprintf("after_seq is %d, but the log of %s ends at %d. Use the seq of an event that you received.", after, found.Name, found.LastSeq),
-		apierr.Metadata(map[string]string{"last_seq": strconv.FormatInt(found.LastSeq, 10)}))
+	return submit.WithinLog(found, after)
 }
 
 // following is one stream of a session's events.

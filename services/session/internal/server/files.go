@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -128,7 +127,7 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 	n := store.NewFile{
 		Owner: store.Owner{Tenant: p.Tenant, User: p.User}, ID: id.New(), Promised: promised, UploadTTL: s.Files.UploadTTL, Limits: s.Files.Limits,
 		File: &sessionv1.File{Filename: f.Filename, MediaType: cmp.Or(f.MediaType, anyType), Size: f.Size},
-		TTL:  cmp.Or(r.GetTtl().AsDuration(), s.FileTTL), Request: keepForADay(request("CreateFile", p.User, r.RequestId, r)),
+		TTL:  cmp.Or(r.GetTtl().AsDuration(), s.FileTTL), Request: keepForADay(store.RequestOf("CreateFile", p.User, r.RequestId, r)),
 	}
 	if n.TTL > 0 {
 		n.TTL = max(n.TTL, time.Second)
@@ -322,7 +321,7 @@ func (s *fileService) DeleteFile(ctx context.Context, r *sessionv1.DeleteFileReq
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	p, k := caller(ctx), keepForADay(request("DeleteFile", r.Name, r.RequestId, r))
+	p, k := caller(ctx), keepForADay(store.RequestOf("DeleteFile", r.Name, r.RequestId, r))
 	row, err := s.Store.GetFile(ctx, p.Tenant, strings.TrimPrefix(r.Name, "files/"))
 	if err == nil && !p.Sees(row.User) {
 		return nil, fileNotFound(r.Name)

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -20,6 +18,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -40,7 +39,7 @@ func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest
 	}
 	about := refusal.Subject{Session: "sessions/" + to.Session, RequestID: r.RequestId}
 	n := store.NewSession{
-		Key: to, User: user(ctx), Caps: s.Use.Sessions(to.Tenant, user(ctx)), Request: keepForADay(request("ForkSession", r.Name+ownScope(ctx), r.RequestId, r)),
+		Key: to, User: user(ctx), Caps: s.Use.Sessions(to.Tenant, user(ctx)), Request: keepForADay(store.RequestOf("ForkSession", r.Name+ownScope(ctx), r.RequestId, r)),
 		Event: &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{ForkedFrom: r.Name}}},
 	}
 	_, err := s.Store.GetSession(ctx, to)

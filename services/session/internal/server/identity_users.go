@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -49,7 +48,7 @@ func (*IdentityServer) GetCurrentUser(ctx context.Context, _ *sessionv1.GetCurre
 func (x *IdentityServer) CreateUser(ctx context.Context, r *sessionv1.CreateUserRequest) (*sessionv1.CreateUserResponse, error) {
 	n := store.NewUser{
 		Owner: store.Owner{Tenant: caller(ctx).Tenant, User: r.UserId}, Title: r.GetUser().GetTitle(), Role: r.GetUser().GetRole(),
-		Request: keepForADay(request("CreateUser", "", r.RequestId, r)),
+		Request: keepForADay(store.RequestOf("CreateUser", "", r.RequestId, r)),
 	}
 	if n.Role == commonv1.Role_ROLE_UNSPECIFIED {
 		n.Role = commonv1.Role_ROLE_USER
@@ -91,7 +90,7 @@ func (x *IdentityServer) ListUsers(ctx context.Context, r *sessionv1.ListUsersRe
 // UpdateUser changes a user. The caller's own role stays: the last admin cannot leave.
 func (x *IdentityServer) UpdateUser(ctx context.Context, r *sessionv1.UpdateUserRequest) (*sessionv1.UpdateUserResponse, error) {
 	u := store.UserUpdate{
-		Owner: userOf(ctx, r.Name), Title: r.Title, Role: r.Role, Request: keepForADay(request("UpdateUser", r.Name, r.RequestId, r)),
+		Owner: userOf(ctx, r.Name), Title: r.Title, Role: r.Role, Request: keepForADay(store.RequestOf("UpdateUser", r.Name, r.RequestId, r)),
 	}
 	if u.Role != nil && u.User == caller(ctx).User {
 		return nil, ownUser(u.User, "change their own role")
@@ -143,7 +142,7 @@ func (x *IdentityServer) DeleteUser(ctx context.Context, r *sessionv1.DeleteUser
 	if err := x.checkOwnKey(ctx, o.User); err != nil {
 		return nil, err
 	}
-	if _, err := x.s.Store.DisableUser(ctx, o, keepForADay(request("DeleteUser", r.Name, r.RequestId, r))); err != nil {
+	if _, err := x.s.Store.DisableUser(ctx, o, keepForADay(store.RequestOf("DeleteUser", r.Name, r.RequestId, r))); err != nil {
 		return nil, userError(err, r.Name, r.RequestId)
 	}
 	// The caller repeats the request if this fails: it may put the job twice.

@@ -11,8 +11,6 @@ import (
 	"iter"
 	"os"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -20,6 +18,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
 )
@@ -140,7 +139,7 @@ func deleted(yield func(store.ImportBatch, error) bool) {
 // importRequest returns the idempotency key of an import: the file is part of
 // it.
 func importRequest(ctx context.Context, open *sessionv1.ImportOpen, sum []byte) store.Request {
-	r := request("ImportSession", ownScope(ctx), open.RequestId, open)
+	r := store.RequestOf("ImportSession", ownScope(ctx), open.RequestId, open)
 	both := sha256.Sum256(append(r.Digest, sum...))
 	r.Digest = both[:]
 	return r
@@ -208,7 +207,7 @@ func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv
 		return err
 	}
 	in.Environment, in.EnvironmentVersion = a.Spec.Environment, a.Spec.EnvironmentVersion()
-	if err := checkSessionBudget(was.Budget, s.Budgets.For(in.Tenant).Session); err != nil {
+	if err := s.Submit.CheckSessionBudget(in.Tenant, was.Budget); err != nil {
 		return err
 	}
 	if err := s.checkPermissions(ctx, "session.permissions", was.Permissions); err != nil {
@@ -216,7 +215,7 @@ func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv
 	}
 	in.Agent, in.AgentRevision, in.AgentVersion, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, a.Version, was.Title, was.Labels, was.Budget
 	in.Mounts, in.MetadataJSON, in.Permissions = was.Mounts, was.MetadataJson, was.Permissions
-	if s.checkOptions(ctx, a.Spec, was.TurnOptions, "", false) == nil { // another agent, or this server, may allow other ones
+	if s.Submit.CheckOptions(ctx, a.Spec, was.TurnOptions, "", false) == nil { // another agent, or this server, may allow other ones
 		in.TurnOptions = was.TurnOptions
 	}
 	in.Usage, in.FinishedTurns, in.Head = was.Usage, was.FinishedTurns, file.Head()

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -19,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -29,7 +28,7 @@ func (x *IdentityServer) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRe
 	n := store.NewKey{
 		Owner: userOf(ctx, "users/me"), ID: id.New(), Title: r.GetKey().GetTitle(), Hash: secret.Hash(), Creator: p.User,
 		Role: r.GetKey().GetRole(), Most: commonv1.Role(p.Role), Scopes: r.GetKey().GetScopes(),
-		Request: keepForADay(request("CreateKey", ownScope(ctx), r.RequestId, r)),
+		Request: keepForADay(store.RequestOf("CreateKey", ownScope(ctx), r.RequestId, r)),
 	}
 	if own, ok := strings.CutPrefix(p.Credential, "keys/"); ok {
 		n.Parent = own
@@ -307,7 +306,7 @@ func (x *IdentityServer) RevokeKey(ctx context.Context, r *sessionv1.RevokeKeyRe
 		return nil, err
 	}
 	tenant, key := caller(ctx).Tenant, lastSegment(k.Name)
-	if _, err := x.s.Store.RevokeKey(ctx, tenant, key, keepForADay(request("RevokeKey", r.Name, r.RequestId, r))); err != nil {
+	if _, err := x.s.Store.RevokeKey(ctx, tenant, key, keepForADay(store.RequestOf("RevokeKey", r.Name, r.RequestId, r))); err != nil {
 		return nil, keyError(err, r.Name, r.RequestId)
 	}
 	if k, err = x.s.Store.GetKey(ctx, tenant, key); err != nil {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -20,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -101,7 +100,7 @@ func (x *MCPServer) SetUserMcpServer(
 	if err := x.s.checkMCP(ctx, "server", []*commonv1.McpServer{server}); err != nil {
 		return nil, err
 	}
-	set, err := x.s.Store.SetMCPServer(ctx, o, server, keepForADay(request("SetUserMcpServer", r.Name, r.RequestId, r)))
+	set, err := x.s.Store.SetMCPServer(ctx, o, server, keepForADay(store.RequestOf("SetUserMcpServer", r.Name, r.RequestId, r)))
 	switch {
 	case errors.Is(err, store.ErrTooMany):
 		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
@@ -183,7 +182,7 @@ func (x *MCPServer) DeleteUserMcpServer(
 	if err != nil {
 		return nil, err
 	}
-	err = x.s.Store.DeleteMCPServer(ctx, o, name, keepForADay(request("DeleteUserMcpServer", r.Name, r.RequestId, r)))
+	err = x.s.Store.DeleteMCPServer(ctx, o, name, keepForADay(store.RequestOf("DeleteUserMcpServer", r.Name, r.RequestId, r)))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, mcpNotFound(r.Name)
 	}

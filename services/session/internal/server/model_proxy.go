@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 )
 
 // ModelProxyServer implements ModelProxyService.

@@ -9,9 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/directory"
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -19,7 +16,9 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -66,13 +65,13 @@ func (x *ModelServer) CreateModel(ctx context.Context, r *sessionv1.CreateModelR
 	if name == "" {
 		name = "m" + id.New() // a name begins with a letter
 	}
-	m, err := x.write(ctx, directory.OwnModelsFolder+name, r.Spec, store.AgentWrite{Most: directory.MostOwnModels, Request: keepForADay(request("CreateModel", "", r.RequestId, r))})
+	m, err := x.write(ctx, directory.OwnModelsFolder+name, r.Spec, store.AgentWrite{Most: directory.MostOwnModels, Request: keepForADay(store.RequestOf("CreateModel", "", r.RequestId, r))})
 	return &sessionv1.CreateModelResponse{Model: m}, err
 }
 
 // UpdateModel replaces the spec of an own entry.
 func (x *ModelServer) UpdateModel(ctx context.Context, r *sessionv1.UpdateModelRequest) (*sessionv1.UpdateModelResponse, error) {
-	m, err := x.write(ctx, r.Name, r.Spec, store.AgentWrite{Expected: r.ExpectedVersion, Request: keepForADay(request("UpdateModel", r.Name, r.RequestId, r))})
+	m, err := x.write(ctx, r.Name, r.Spec, store.AgentWrite{Expected: r.ExpectedVersion, Request: keepForADay(store.RequestOf("UpdateModel", r.Name, r.RequestId, r))})
 	return &sessionv1.UpdateModelResponse{Model: m}, err
 }
 
@@ -116,7 +115,7 @@ func (x *ModelServer) read(ctx context.Context, name string, version int32) (*se
 // DeleteModel deletes an own entry.
 func (x *ModelServer) DeleteModel(ctx context.Context, r *sessionv1.DeleteModelRequest) (*sessionv1.DeleteModelResponse, error) {
 	_, err := x.s.Store.DeleteAgent(ctx, store.DeleteAgent{
-		Tenant: principal.Tenant(ctx), Name: r.Name, Request: keepForADay(request("DeleteModel", r.Name, r.RequestId, r)),
+		Tenant: principal.Tenant(ctx), Name: r.Name, Request: keepForADay(store.RequestOf("DeleteModel", r.Name, r.RequestId, r)),
 	})
 	if err != nil {
 		return nil, refusal.Model(err, r.Name, r.RequestId)

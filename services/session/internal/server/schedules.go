@@ -7,14 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/schedule"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -44,7 +43,7 @@ func (x *ScheduleServer) CreateSchedule(
 	}
 	n := store.NewSchedule{
 		Key: key(ctx, r.Parent), ID: r.ScheduleId, User: user(ctx), Schedule: r.Schedule, Next: first(times),
-		Request: keepForADay(request("CreateSchedule", r.Parent, r.RequestId, r)),
+		Request: keepForADay(store.RequestOf("CreateSchedule", r.Parent, r.RequestId, r)),
 	}
 	if n.ID == "" {
 		n.ID = id.New()
@@ -82,7 +81,7 @@ func (x *ScheduleServer) sendable(ctx context.Context, r *sessionv1.CreateSchedu
 	if err != nil {
 		return err
 	}
-	_, err = x.s.limits(spec, r.Schedule.Limits, x.s.Budgets.For(k.Tenant).Turn)
+	_, err = x.s.Submit.TurnLimits(k.Tenant, spec, r.Schedule.Limits)
 	return err
 }
 
@@ -175,7 +174,7 @@ func (x *ScheduleServer) PauseSchedule(ctx context.Context, r *sessionv1.PauseSc
 	session, child := splitSchedule(r.Name)
 	_, err = x.s.Store.PauseSchedule(ctx, store.PauseSchedule{
 		Key: key(ctx, session), ID: child, Paused: r.Paused, Next: first(times),
-		Request: keepForADay(request("PauseSchedule", r.Name, r.RequestId, r)),
+		Request: keepForADay(store.RequestOf("PauseSchedule", r.Name, r.RequestId, r)),
 	})
 	if err != nil {
 		return nil, scheduleError(err, r.Name, r.RequestId)
@@ -189,7 +188,7 @@ func (x *ScheduleServer) DeleteSchedule(
 	ctx context.Context, r *sessionv1.DeleteScheduleRequest,
 ) (*sessionv1.DeleteScheduleResponse, error) {
 	session, child := splitSchedule(r.Name)
-	_, err := x.s.Store.DeleteSchedule(ctx, key(ctx, session), child, keepForADay(request("DeleteSchedule", r.Name, r.RequestId, r)))
+	_, err := x.s.Store.DeleteSchedule(ctx, key(ctx, session), child, keepForADay(store.RequestOf("DeleteSchedule", r.Name, r.RequestId, r)))
 	if err != nil {
 		return nil, scheduleError(err, r.Name, r.RequestId)
 	}

@@ -4,14 +4,12 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"io"
 	"log/slog"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -25,18 +23,12 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
 // keepRequests is how long request ids are kept that do not belong to a session.
 const keepRequests = store.HoldTime
-
-// Limits hold where an agent and a request set none.
-type Limits struct {
-	MaxSteps        int
-	MaxWallTime     time.Duration
-	MaxOutputTokens int64
-}
 
 // Capabilities reports what this server can do beside its models; each may be nil.
 type Capabilities struct {
@@ -53,7 +45,10 @@ type Config struct {
 	// Directory has the agents, environments, models and skills.
 	Directory *directory.Directory
 	Peers
-	Workers
+	// Submit submits messages.
+	Submit *submit.Submitter
+	// Try does a job at once, if possible, that could wait for any replica.
+	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
 	// RepositoryBranch is the pattern of sessions' own branches.
 	RepositoryBranch string
 	// Nodes chooses the node of a new workspace.
@@ -64,8 +59,6 @@ type Config struct {
 	// Checkpoints are the tools of agents that name none; see agent.Spec.
 	Checkpoints []string
 	Use         Use
-	// Defaults of limits, and their ceilings.
-	Limits, Ceilings Limits
 	// Budgets are the operator's.
 	Budgets allowance.Config
 	UserFiles
@@ -75,14 +68,6 @@ type Config struct {
 	ImportMaxBytes int64
 	// IdleProgress is how often a quiet stream reports its position.
 	IdleProgress time.Duration
-}
-
-// Workers do at once, if possible, what could wait for any replica.
-type Workers struct {
-	// Try does a job.
-	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
-	// Submit puts the command of a turn into an inbox. This replica may take the session.
-	Submit func(ctx context.Context, n store.Submit) (store.Answer, error)
 }
 
 // Use bounds how much callers may use.
@@ -190,23 +175,6 @@ func ownScope(ctx context.Context) string {
 		return "users/" + u
 	}
 	return ""
-}
-
-// request returns the idempotency key of a mutation: the digest covers the
-// request without the fields that may differ when it is repeated.
-func request(method, parent, id string, r proto.Message) store.Request {
-	m := proto.Clone(r)
-	fields := m.ProtoReflect().Descriptor().Fields()
-	m.ProtoReflect().Clear(fields.ByName("request_id"))
-	if f := fields.ByName("after_seq"); f != nil {
-		m.ProtoReflect().Clear(f)
-	}
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		panic(err) // a received message can be marshaled
-	}
-	sum := sha256.Sum256(b)
-	return store.Request{Method: method, Parent: parent, ID: id, Digest: sum[:]}
 }
 
 // keepForADay gives a request id a lifetime of its own, independent of a

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -24,7 +23,7 @@ func (s *sessions) UpdateSession(ctx context.Context, r *sessionv1.UpdateSession
 		return nil, err
 	}
 	_, err := s.Store.UpdateSession(ctx, store.UpdateSession{
-		Key: k, Request: keepForADay(request("UpdateSession", r.Name, r.RequestId, r)),
+		Key: k, Request: keepForADay(store.RequestOf("UpdateSession", r.Name, r.RequestId, r)),
 		Change: func(session *sessionv1.Session) error { return updateSession(session, r) },
 	})
 	if errors.Is(err, store.ErrTooMany) {
@@ -46,10 +45,10 @@ func (s *sessions) allowed(ctx context.Context, k store.Key, r *sessionv1.Update
 	if err != nil {
 		return err
 	}
-	if err := s.checkMode(ctx, spec, r.TurnOptions, "turn_options"); err != nil {
+	if err := s.Submit.CheckMode(ctx, spec, r.TurnOptions, "turn_options"); err != nil {
 		return err
 	}
-	return s.checkOptions(ctx, spec, r.TurnOptions, "turn_options", false)
+	return s.Submit.CheckOptions(ctx, spec, r.TurnOptions, "turn_options", false)
 }
 
 func updateSession(session *sessionv1.Session, r *sessionv1.UpdateSessionRequest) error {
@@ -81,7 +80,7 @@ func updateSession(session *sessionv1.Session, r *sessionv1.UpdateSessionRequest
 func (s *sessions) ArchiveSession(ctx context.Context, r *sessionv1.ArchiveSessionRequest) (*sessionv1.ArchiveSessionResponse, error) {
 	k := key(ctx, r.Name)
 	_, err := s.Store.ArchiveSession(ctx, store.ArchiveSession{
-		Key: k, Undo: r.Undo, Request: keepForADay(request("ArchiveSession", r.Name, r.RequestId, r)),
+		Key: k, Undo: r.Undo, Request: keepForADay(store.RequestOf("ArchiveSession", r.Name, r.RequestId, r)),
 	})
 	if err != nil {
 		return nil, sessionError(err, refusal.Subject{Session: r.Name, RequestID: r.RequestId})

@@ -6,30 +6,30 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/submit"
 )
 
 // CreateSession creates a session with the agent's current revision, and the turn of its first message.
 func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
-	return s.create(ctx, r, origin{}, r.Limits)
+	return s.create(ctx, r, submit.Origin{}, r.Limits)
 }
 
 // create creates a session whose first turn has an origin and limits.
 func (s *sessions) create(
-	ctx context.Context, r *sessionv1.CreateSessionRequest, from origin, limits *sessionv1.TurnLimits,
+	ctx context.Context, r *sessionv1.CreateSessionRequest, from submit.Origin, limits *sessionv1.TurnLimits,
 ) (*sessionv1.CreateSessionResponse, error) {
 	k := key(ctx, r.SessionId)
 	if k.Session == "" {
 		k.Session = id.New()
 	}
-	if err := checkSessionBudget(r.GetSession().GetBudget(), s.Budgets.For(k.Tenant).Session); err != nil {
+	if err := s.Submit.CheckSessionBudget(k.Tenant, r.GetSession().GetBudget()); err != nil {
 		return nil, err
 	}
 	if err := checkMetadata(r.GetSession().GetMetadataJson(), "session.metadata_json"); err != nil {
@@ -45,10 +45,10 @@ func (s *sessions) create(
 	if a, err = s.Directory.WithSkills(ctx, k.Tenant, user(ctx), r.GetSession().GetSkills(), a); err != nil {
 		return nil, err
 	}
-	if err := s.checkOptions(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
+	if err := s.Submit.CheckOptions(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
 		return nil, err
 	}
-	if err := s.checkMode(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options"); err != nil {
+	if err := s.Submit.CheckMode(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options"); err != nil {
 		return nil, err
 	}
 	if err := s.checkMCP(ctx, "session.mcp_servers", r.GetSession().GetMcpServers()); err != nil {
@@ -59,7 +59,7 @@ func (s *sessions) create(
 	}
 	n := newSession(k, a, r)
 	n.User, n.Caps = user(ctx), s.Use.Sessions(k.Tenant, user(ctx))
-	n.Request = keepForADay(request("CreateSession", ownScope(ctx), r.RequestId, r))
+	n.Request = keepForADay(store.RequestOf("CreateSession", ownScope(ctx), r.RequestId, r))
 	first, err := s.firstTurn(ctx, &n, a.Spec, r.GetSession().GetFirstMessage(), from, limits)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 
 // firstTurn adds the turn of the first message, if there is one, and returns its name.
 func (s *sessions) firstTurn(
-	ctx context.Context, n *store.NewSession, spec agent.Spec, m *sessionv1.FirstMessage, from origin, limits *sessionv1.TurnLimits,
+	ctx context.Context, n *store.NewSession, spec agent.Spec, m *sessionv1.FirstMessage, from submit.Origin, limits *sessionv1.TurnLimits,
 ) (string, error) {
 	if m == nil {
 		return "", nil
@@ -111,12 +111,12 @@ func (s *sessions) firstTurn(
 	}
 	r := &sessionv1.CreateTurnRequest{Parent: "sessions/" + n.Session, Text: m.Text, Content: content, Options: m.Options, Limits: limits}
 	session := &sessionv1.Session{Name: r.Parent, Agent: n.Agent, AgentRevision: n.AgentRevision, LastSeq: n.Event.Seq, TurnOptions: n.TurnOptions}
-	t, submit, err := s.turns.prepare(ctx, "CreateSession", from, session, spec, r)
+	t, command, err := s.Submit.Prepare(ctx, submit.Message{Method: "CreateSession", Request: r, Origin: from}, session, spec)
 	if err != nil {
 		return "", err
 	}
-	submit.Request = store.Request{} // the session's request covers it
-	n.First = &submit
+	command.Request = store.Request{} // the session's request covers it
+	n.First = &command
 	return t.Name, nil
 }
 

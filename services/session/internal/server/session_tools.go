@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
@@ -103,24 +103,24 @@ func (x *SessionToolServer) accept(ctx context.Context, r *sessionv1.CallToolReq
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
-	if err := withinLog(session, r.AfterSeq); err != nil {
+	if err := submit.WithinLog(session, r.AfterSeq); err != nil {
 		return nil, err
 	}
 	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
-	limits, err := x.s.limits(spec, &sessionv1.TurnLimits{MaxWallTime: r.Limits.GetMaxWallTime()}, x.s.Budgets.For(k.Tenant).Turn)
+	limits, err := x.s.Submit.TurnLimits(k.Tenant, spec, &sessionv1.TurnLimits{MaxWallTime: r.Limits.GetMaxWallTime()})
 	if err != nil {
 		return nil, err
 	}
-	t := newTurn(ctx, session, limits)
+	t := submit.NewTurn(ctx, session, limits)
 	t.Call = &sessionv1.ToolUse{CallId: state.CallID(lastSegment(t.Name), 0, 0), Tool: r.Tool, ArgumentsJson: cmp.Or(r.ArgumentsJson, "{}")}
-	submit, err := x.s.submission(ctx, k, t, &sessionv1.CreateTurnRequest{Parent: r.Parent, OnActive: r.OnActive, Options: session.TurnOptions})
+	command, err := x.s.Submit.Command(ctx, k, t, &sessionv1.CreateTurnRequest{Parent: r.Parent, OnActive: r.OnActive, Options: session.TurnOptions})
 	if err != nil {
 		return nil, err
 	}
-	submit.Command.Kind, submit.SteerActive = store.CommandCall, false
-	submit.Request = request("CallTool", r.Parent, r.RequestId, r)
-	return x.s.turns.submit(ctx, t, submit, refusal.Subject{Session: r.Parent, RequestID: r.RequestId})
+	command.Command.Kind, command.SteerActive = store.CommandCall, false
+	command.Request = store.RequestOf("CallTool", r.Parent, r.RequestId, r)
+	return x.s.Submit.Put(ctx, t, command, refusal.Subject{Session: r.Parent, RequestID: r.RequestId})
 }

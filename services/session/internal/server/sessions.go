@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -14,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -79,7 +78,7 @@ const deleteWait = 5 * time.Second
 // otherwise as soon as they can.
 func (s *sessions) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequest) (*sessionv1.DeleteSessionResponse, error) {
 	k := key(ctx, r.Name)
-	answer, err := s.Store.DeleteSession(ctx, k, keepForADay(request("DeleteSession", r.Name, r.RequestId, r)))
+	answer, err := s.Store.DeleteSession(ctx, k, keepForADay(store.RequestOf("DeleteSession", r.Name, r.RequestId, r)))
 	if errors.Is(err, store.ErrTurnActive) {
 		return nil, refusal.SessionActive(r.Name)
 	}

@@ -7,14 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/directory"
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 

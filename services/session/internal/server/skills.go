@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/directory"
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -18,6 +15,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -61,7 +60,7 @@ func (x *SkillServer) CreateSkill(ctx context.Context, r *sessionv1.CreateSkillR
 		return nil, err
 	}
 	place := id.New()
-	out, err := x.write(ctx, owner, place, f, store.AgentWrite{Request: keepForADay(request("CreateSkill", owner, r.RequestId, r))})
+	out, err := x.write(ctx, owner, place, f, store.AgentWrite{Request: keepForADay(store.RequestOf("CreateSkill", owner, r.RequestId, r))})
 	return &sessionv1.CreateSkillResponse{Skill: out}, err
 }
 
@@ -80,7 +79,7 @@ func (x *SkillServer) UpdateSkill(ctx context.Context, r *sessionv1.UpdateSkillR
 		return nil, err
 	}
 	out, err := x.write(ctx, owner, newest.Store, f, store.AgentWrite{
-		Expected: r.ExpectedVersion, Request: keepForADay(request("UpdateSkill", directory.SkillRow(owner, f.Name), r.RequestId, r)),
+		Expected: r.ExpectedVersion, Request: keepForADay(store.RequestOf("UpdateSkill", directory.SkillRow(owner, f.Name), r.RequestId, r)),
 	})
 	return &sessionv1.UpdateSkillResponse{Skill: out}, err
 }
@@ -123,7 +122,7 @@ func (x *SkillServer) RollbackSkill(ctx context.Context, r *sessionv1.RollbackSk
 		return nil, refusal.Skill(err, r.Name, r.RequestId)
 	}
 	out, err := x.put(ctx, owner, store.AgentWrite{
-		AgentRevision: old.AgentRevision, Expected: r.ExpectedVersion, RestoredFrom: r.Version, Request: keepForADay(request("RollbackSkill", row, r.RequestId, r)),
+		AgentRevision: old.AgentRevision, Expected: r.ExpectedVersion, RestoredFrom: r.Version, Request: keepForADay(store.RequestOf("RollbackSkill", row, r.RequestId, r)),
 	})
 	return &sessionv1.RollbackSkillResponse{Skill: out}, err
 }
@@ -242,7 +241,7 @@ func (x *SkillServer) ArchiveSkill(ctx context.Context, r *sessionv1.ArchiveSkil
 	}
 	row := directory.SkillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
 	_, err := x.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
-		Tenant: tenant, Name: row, Undo: r.Undo, Request: keepForADay(request("ArchiveSkill", row, r.RequestId, r)),
+		Tenant: tenant, Name: row, Undo: r.Undo, Request: keepForADay(store.RequestOf("ArchiveSkill", row, r.RequestId, r)),
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, x.missing(owner, r.Name)
@@ -265,7 +264,7 @@ func (x *SkillServer) DeleteSkill(ctx context.Context, r *sessionv1.DeleteSkillR
 		return nil, err
 	}
 	row := directory.SkillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
-	d := store.DeleteAgent{Tenant: tenant, Name: row, Request: keepForADay(request("DeleteSkill", row, r.RequestId, r))}
+	d := store.DeleteAgent{Tenant: tenant, Name: row, Request: keepForADay(store.RequestOf("DeleteSkill", row, r.RequestId, r))}
 	spec, err := x.newest(ctx, owner, r.Name)
 	switch {
 	case err == nil:

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -52,7 +51,7 @@ func (x *IdentityServer) CreateTenant(ctx context.Context, r *sessionv1.CreateTe
 	n := store.NewTenant{
 		ID: r.TenantId, Title: r.GetTenant().GetTitle(), Admin: r.AdminId, By: p.Tenant,
 		Key:     store.NewKey{ID: id.New(), Title: "first key", Hash: secret.Hash(), Role: commonv1.Role_ROLE_ADMIN, Expire: x.latestEnd(p)},
-		Request: keepForADay(request("CreateTenant", "", r.RequestId, r)),
+		Request: keepForADay(store.RequestOf("CreateTenant", "", r.RequestId, r)),
 	}
 	if n.Admin == "" {
 		n.Admin = firstAdmin

@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/trigger"
 )
@@ -40,7 +39,7 @@ func (x *TriggerServer) CreateTrigger(ctx context.Context, r *sessionv1.CreateTr
 	}
 	n := store.NewTrigger{
 		Owner: userOf(ctx, "users/me"), ID: id.New(), Trigger: r.Trigger, Secret: trigger.NewSecret(),
-		Request: keepForADay(request("CreateTrigger", ownScope(ctx), r.RequestId, r)),
+		Request: keepForADay(store.RequestOf("CreateTrigger", ownScope(ctx), r.RequestId, r)),
 	}
 	answer, err := x.s.Store.CreateTrigger(ctx, n)
 	switch {
@@ -66,7 +65,7 @@ func (x *TriggerServer) sendable(ctx context.Context, t *sessionv1.Trigger) erro
 		if err != nil {
 			return err
 		}
-		_, err = x.s.limits(a.Spec, t.GetLimits(), x.s.Budgets.For(k.Tenant).Turn)
+		_, err = x.s.Submit.TurnLimits(k.Tenant, a.Spec, t.GetLimits())
 		return err
 	}
 	session, err := x.s.Store.GetSession(ctx, k)
@@ -80,7 +79,7 @@ func (x *TriggerServer) sendable(ctx context.Context, t *sessionv1.Trigger) erro
 	if err != nil {
 		return err
 	}
-	_, err = x.s.limits(spec, t.GetLimits(), x.s.Budgets.For(k.Tenant).Turn)
+	_, err = x.s.Submit.TurnLimits(k.Tenant, spec, t.GetLimits())
 	return err
 }
 
@@ -145,7 +144,7 @@ func (x *TriggerServer) PauseTrigger(ctx context.Context, r *sessionv1.PauseTrig
 	if err != nil {
 		return nil, err
 	}
-	_, err = x.s.Store.PauseTrigger(ctx, row.Tenant, row.ID, r.Paused, keepForADay(request("PauseTrigger", r.Name, r.RequestId, r)))
+	_, err = x.s.Store.PauseTrigger(ctx, row.Tenant, row.ID, r.Paused, keepForADay(store.RequestOf("PauseTrigger", r.Name, r.RequestId, r)))
 	if err != nil {
 		return nil, triggerError(err, r.Name, r.RequestId)
 	}
@@ -165,7 +164,7 @@ func (x *TriggerServer) RotateTriggerSecret(
 	}
 	rotation := store.RotateTrigger{
 		Tenant: row.Tenant, ID: row.ID, Secret: trigger.NewSecret(), Overlap: secretOverlap,
-		Request: keepForADay(request("RotateTriggerSecret", r.Name, r.RequestId, r)),
+		Request: keepForADay(store.RequestOf("RotateTriggerSecret", r.Name, r.RequestId, r)),
 	}
 	if r.RevokeOld {
 		rotation.Overlap = 0
@@ -190,7 +189,7 @@ func (x *TriggerServer) DeleteTrigger(ctx context.Context, r *sessionv1.DeleteTr
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
-	if _, err := x.s.Store.DeleteTrigger(ctx, p.Tenant, id, keepForADay(request("DeleteTrigger", r.Name, r.RequestId, r))); err != nil {
+	if _, err := x.s.Store.DeleteTrigger(ctx, p.Tenant, id, keepForADay(store.RequestOf("DeleteTrigger", r.Name, r.RequestId, r))); err != nil {
 		return nil, triggerError(err, r.Name, r.RequestId)
 	}
 	return &sessionv1.DeleteTriggerResponse{}, nil

@@ -4,13 +4,13 @@ import (
 	"context"
 	"sync"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // UserServer implements UserService.
@@ -38,7 +38,7 @@ func (x *UserServer) DeleteUserStorage(
 	}
 	tenant := key(ctx, "").Tenant
 	jobs := deletion.StorageJobs(tenant, user(ctx), nodes)
-	answer, err := x.s.Store.RequestJobs(ctx, tenant, jobs, keepForADay(request("DeleteUserStorage", r.Name, r.RequestId, r)))
+	answer, err := x.s.Store.RequestJobs(ctx, tenant, jobs, keepForADay(store.RequestOf("DeleteUserStorage", r.Name, r.RequestId, r)))
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}

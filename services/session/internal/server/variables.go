@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/variable"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -46,7 +45,7 @@ func (x *UserServer) SetUserVariable(ctx context.Context, r *sessionv1.SetUserVa
 	if err := variable.Check(name, r.Value); err != nil {
 		return nil, apierr.New(codes.InvalidArgument, refusal.Domain, apierr.ReasonInvalidRequest, err.Error()+".", apierr.Field("name", err.Error()))
 	}
-	v, err := x.s.Store.SetVariable(ctx, o, store.Variable{Name: name, Value: r.Value}, keepForADay(request("SetUserVariable", r.Name, r.RequestId, r)))
+	v, err := x.s.Store.SetVariable(ctx, o, store.Variable{Name: name, Value: r.Value}, keepForADay(store.RequestOf("SetUserVariable", r.Name, r.RequestId, r)))
 	switch {
 	case errors.Is(err, store.ErrTooMany):
 		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
@@ -106,7 +105,7 @@ func (x *UserServer) DeleteUserVariable(
 	if err != nil {
 		return nil, err
 	}
-	err = x.s.Store.DeleteVariable(ctx, o, name, keepForADay(request("DeleteUserVariable", r.Name, r.RequestId, r)))
+	err = x.s.Store.DeleteVariable(ctx, o, name, keepForADay(store.RequestOf("DeleteUserVariable", r.Name, r.RequestId, r)))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_VARIABLE_NOT_FOUND,
 			"There is no variable "+r.Name+". List your variables to see which there are.", apierr.Resource("fairlead.dev/UserVariable", r.Name, "not found"))

@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -41,7 +40,7 @@ func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWe
 	}
 	n := store.NewWebhook{
 		Tenant: key(ctx, "").Tenant, ID: r.WebhookId, Webhook: r.Webhook, Secret: newSecret(),
-		Request: keepForADay(request("CreateWebhook", "", r.RequestId, r)),
+		Request: keepForADay(store.RequestOf("CreateWebhook", "", r.RequestId, r)),
 	}
 	if n.ID == "" {
 		n.ID = id.New()
@@ -83,7 +82,7 @@ func (x *WebhookServer) RotateWebhookSecret(
 	tenant, id := webhookOf(ctx, r.Name)
 	rotation := store.RotateWebhook{
 		Tenant: tenant, ID: id, Secret: newSecret(), Overlap: x.s.Webhooks.SecretOverlap,
-		Request: keepForADay(request("RotateWebhookSecret", r.Name, r.RequestId, r)),
+		Request: keepForADay(store.RequestOf("RotateWebhookSecret", r.Name, r.RequestId, r)),
 	}
 	if r.RevokeOld {
 		rotation.Overlap = 0
@@ -154,7 +153,7 @@ func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebho
 // DeleteWebhook deletes a webhook.
 func (x *WebhookServer) DeleteWebhook(ctx context.Context, r *sessionv1.DeleteWebhookRequest) (*sessionv1.DeleteWebhookResponse, error) {
 	tenant, id := webhookOf(ctx, r.Name)
-	_, err := x.s.Store.DeleteWebhook(ctx, tenant, id, keepForADay(request("DeleteWebhook", r.Name, r.RequestId, r)))
+	_, err := x.s.Store.DeleteWebhook(ctx, tenant, id, keepForADay(store.RequestOf("DeleteWebhook", r.Name, r.RequestId, r)))
 	if err != nil {
 		return nil, webhookError(err, r.Name, r.RequestId)
 	}

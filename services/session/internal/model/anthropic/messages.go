@@ -3,7 +3,6 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
-	"unicode/utf8"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -117,7 +116,7 @@ func (l *list) next(begin string) {
 
 func (l *list) text(s string) {
 	l.next(`{"text":`)
-	l.buf = append(appendString(l.buf, s), `,"type":"text"}`...)
+	l.buf = append(prompt.AppendString(l.buf, s), `,"type":"text"}`...)
 }
 
 func (l *list) marshaled(b part) (err error) {
@@ -146,9 +145,9 @@ func (m *Model) appendAssistant(l *list, c *prompt.Conversation, blocks []*sessi
 			}
 		case *sessionv1.Block_ToolUse:
 			l.next(`{"id":`)
-			l.buf = append(appendString(l.buf, c.ID(k.ToolUse.GetCallId())), `,"input":`...)
+			l.buf = append(prompt.AppendString(l.buf, c.ID(k.ToolUse.GetCallId())), `,"input":`...)
 			l.buf = append(append(l.buf, prompt.Arguments(k.ToolUse.GetArgumentsJson())...), `,"name":`...)
-			l.buf = append(appendString(l.buf, k.ToolUse.GetTool()), `,"type":"tool_use"}`...)
+			l.buf = append(prompt.AppendString(l.buf, k.ToolUse.GetTool()), `,"type":"tool_use"}`...)
 		}
 	}
 }
@@ -157,12 +156,12 @@ func (m *Model) appendThinking(l *list, b *sessionv1.Block) {
 	o, _ := m.opaque(b) // a Conversation has only usable blocks
 	if o.Type == "redacted_thinking" {
 		l.next(`{"data":`)
-		l.buf = append(appendString(l.buf, o.Data), `,"type":"redacted_thinking"}`...)
+		l.buf = append(prompt.AppendString(l.buf, o.Data), `,"type":"redacted_thinking"}`...)
 		return
 	}
 	l.next(`{"signature":`)
-	l.buf = append(appendString(l.buf, o.Signature), `,"thinking":`...)
-	l.buf = append(appendString(l.buf, b.GetThinking().GetText()), `,"type":"thinking"}`...)
+	l.buf = append(prompt.AppendString(l.buf, o.Signature), `,"thinking":`...)
+	l.buf = append(prompt.AppendString(l.buf, b.GetThinking().GetText()), `,"type":"thinking"}`...)
 }
 
 // appendUser writes the blocks of a user's message. Images and documents are
@@ -202,7 +201,7 @@ func onlyText(pieces []*commonv1.Content) bool {
 
 func appendResult(l *list, c *prompt.Conversation, r *sessionv1.ToolResult) {
 	l.next(`{"tool_use_id":`)
-	l.buf = appendString(l.buf, c.ID(r.GetCallId()))
+	l.buf = prompt.AppendString(l.buf, c.ID(r.GetCallId()))
 	if prompt.IsError(r.GetOutcome()) {
 		l.buf = append(l.buf, `,"is_error":true`...)
 	}
@@ -219,45 +218,4 @@ func appendResult(l *list, c *prompt.Conversation, r *sessionv1.ToolResult) {
 		l.buf = append(texts.buf, ']')
 	}
 	l.buf = append(l.buf, `,"type":"tool_result"}`...)
-}
-
-const hex = "0123456789abcdef"
-
-// appendString writes a JSON string. Like encoding/json, it replaces invalid
-// UTF-8 with U+FFFD.
-func appendString(buf []byte, s string) []byte {
-	buf = append(buf, '"')
-	plain := 0 // start of the part that is not written yet
-	for i := 0; i < len(s); {
-		b := s[i]
-		if b >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
-				buf = append(append(buf, s[plain:i]...), "\ufffd"...)
-				plain = i + 1
-			}
-			i += n
-			continue
-		}
-		if b >= ' ' && b != '"' && b != '\\' {
-			i++
-			continue
-		}
-		buf = append(buf, s[plain:i]...)
-		switch b {
-		case '"', '\\':
-			buf = append(buf, '\\', b)
-		case '\n':
-			buf = append(buf, '\\', 'n')
-		case '\t':
-			buf = append(buf, '\\', 't')
-		case '\r':
-			buf = append(buf, '\\', 'r')
-		default:
-			buf = append(buf, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
-		}
-		i++
-		plain = i
-	}
-	return append(append(buf, s[plain:]...), '"')
 }

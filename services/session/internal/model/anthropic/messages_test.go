@@ -153,7 +153,7 @@ func FuzzAppendString(f *testing.F) {
 		if err := json.Unmarshal(b, &want); err != nil {
 			t.Fatal(err)
 		}
-		ours := appendString(nil, s)
+		ours := prompt.AppendString(nil, s)
 		if err := json.Unmarshal(ours, &got); err != nil || got != want {
 			t.Errorf("%q is written as %s, which reads %q (%v)", s, ours, got, err)
 		}

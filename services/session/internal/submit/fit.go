@@ -1,28 +1,23 @@
-package server
+package submit
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
-	"google.golang.org/grpc/codes"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/modelview"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // checkFits refuses a turn whose prompt and tools alone are longer than the
 // model's context: no compaction could make room for its message.
-func (s *turns) checkFits(
+func (s *Submitter) checkFits(
 	ctx context.Context, k store.Key, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest,
 ) error {
 	most := s.Directory.ContextTokens(ctx, cmp.Or(r.Options.GetModel(), spec.Model))
@@ -36,9 +31,7 @@ func (s *turns) checkFits(
 	if fixed <= modelview.MostFixed(most) {
 		return nil
 	}
-	return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL,
-		fmt.Sprintf("The agent's prompt and tools and the client's tools have about %d tokens; the model's context has %d. Use fewer or shorter tools, or an agent whose model has a larger context.", fixed, most),
-		apierr.Field("client_tools", "too long for the model's context, with the agent's prompt and tools"))
+	return refusal.ContextFull(fixed, most)
 }
 
 // sizeOfTool estimates a tool's part of a model's context, in tokens.
@@ -69,7 +62,7 @@ type toolSize struct {
 // toolTokens estimates the part of a model's context that an agent's tools take, in
 // tokens; 0 if tools does not answer now. of names the agent's revision and the
 // tenant.
-func (s *turns) toolTokens(ctx context.Context, of string, names []string) int64 {
+func (s *Submitter) toolTokens(ctx context.Context, of string, names []string) int64 {
 	if len(names) == 0 {
 		return 0
 	}
@@ -94,7 +87,7 @@ func (s *turns) toolTokens(ctx context.Context, of string, names []string) int64
 	return tokens
 }
 
-func (s *turns) askToolTokens(ctx context.Context, names []string) (tokens int64, err error) {
+func (s *Submitter) askToolTokens(ctx context.Context, names []string) (tokens int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, toolPatience)
 	defer cancel()
 	tools, err := s.Tools.ListTools(ctx)

@@ -1,16 +1,12 @@
-package server
+package submit
 
 import (
 	"fmt"
 
-	"github.com/fairlead/fairlead/services/session/internal/refusal"
-
-	"google.golang.org/grpc/codes"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
@@ -26,9 +22,7 @@ func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
 	}
 	for i, t := range r.ClientTools {
 		if taken[t.Name] {
-			return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN,
-				fmt.Sprintf("The agent has a tool %s already. Give the client's tool another name.", t.Name),
-				apierr.Field(fmt.Sprintf("client_tools[%d].name", i), "is taken"))
+			return refusal.ToolNameTaken(i, t.Name)
 		}
 		taken[t.Name] = true
 		if err := checkSchema(i, t); err != nil {
@@ -46,9 +40,7 @@ func checkSchema(i int, t *sessionv1.ClientTool) error {
 	}
 	if _, err := schema.Object(t.InputSchemaJson); err != nil {
 		field := fmt.Sprintf("client_tools[%d].input_schema_json", i)
-		return apierr.New(codes.InvalidArgument, refusal.Domain, apierr.ReasonInvalidRequest,
-			fmt.Sprintf("The input schema of the tool %s is %v. Send the JSON Schema of an object as text.", t.Name, err),
-			apierr.Field(field, "is "+err.Error()))
+		return refusal.Field(field, "is "+err.Error(), fmt.Sprintf("The input schema of the tool %s is %v. Send the JSON Schema of an object as text.", t.Name, err))
 	}
 	return nil
 }

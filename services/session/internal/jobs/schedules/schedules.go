@@ -1,26 +1,34 @@
-package server
+// Package schedules sends the messages of schedules.
+package schedules
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
-	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/schedule"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/submit"
 )
+
+// Sender sends the messages of schedules.
+type Sender struct {
+	Store  store.Store
+	Submit *submit.Submitter
+}
 
 // Fire does a job of the kind store.JobSchedule: it sends the schedule's message
 // as the schedule's owner, and returns when to run next. The schedule's row has
 // the due time, so the job is only an alarm: if a replica dies after it has sent
 // the message and before it has stored that, the next one repeats the same
 // request, which makes no second turn.
-func (x *ScheduleServer) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
+func (x Sender) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
 	k, id := store.ScheduleOf(j)
-	row, err := x.s.Store.GetSchedule(ctx, k, id)
+	row, err := x.Store.GetSchedule(ctx, k, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && row.Due.IsZero() {
 		return nil, nil // deleted or paused meanwhile, or no time is left
 	}
@@ -36,7 +44,7 @@ func (x *ScheduleServer) Fire(ctx context.Context, j store.Job) (*store.Job, err
 	}
 	fired := store.ScheduleFired{Key: k, ID: id, Due: row.Due, Next: times.Next(row.Due, row.Now)}
 	ctx = principal.With(ctx, principal.Principal{Tenant: k.Tenant, User: row.User, Role: principal.RoleUser})
-	why, err := x.s.mayNotSend(ctx, k, row.User)
+	why, err := x.Submit.MayNotSend(ctx, k, row.User)
 	if err != nil {
 		return nil, err
 	}
@@ -48,45 +56,18 @@ func (x *ScheduleServer) Fire(ctx context.Context, j store.Job) (*store.Job, err
 	if err != nil {
 		return nil, err
 	}
-	if err := x.s.Store.ScheduleFired(ctx, fired); err != nil || fired.Next.IsZero() {
+	if err := x.Store.ScheduleFired(ctx, fired); err != nil || fired.Next.IsZero() {
 		return nil, err
 	}
 	return &store.Job{Due: fired.Next}, nil
 }
 
-// mayNotSend returns why the user of a schedule or a trigger may not send messages any more, or "": to a session, or to
-// new ones if k has none. A user of an issuer has no row, and may.
-func (s *Server) mayNotSend(ctx context.Context, k store.Key, user string) (string, error) {
-	u, err := s.Store.GetUser(ctx, store.Owner{Tenant: k.Tenant, User: user})
-	if errors.Is(err, store.ErrNotFound) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	owner := user
-	if k.Session != "" {
-		if owner, err = s.Store.SessionOwner(ctx, k); errors.Is(err, store.ErrNotFound) {
-			return "", nil // the turn will say it
-		}
-	}
-	switch {
-	case err != nil:
-		return "", err
-	case u.Disabled:
-		return fmt.Sprintf("its user %s was deleted", u.Name), nil
-	case u.Role < commonv1.Role_ROLE_USER, owner != user && u.Role < commonv1.Role_ROLE_OPERATOR:
-		return fmt.Sprintf("the role of its user %s does not allow such turns any more", u.Name), nil
-	}
-	return "", nil
-}
-
 // fire sends the message of a due time. It returns the turn's name, or why
 // there is no turn. An error means that the job must be retried.
-func (x *ScheduleServer) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) (name, why string, err error) {
+func (x Sender) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) (name, why string, err error) {
 	session := "sessions/" + k.Session
-	if _, last := splitTurn(row.Schedule.LastTurn); last != "" {
-		t, err := x.s.Store.GetTurn(ctx, k, last)
+	if _, last, _ := strings.Cut(row.Schedule.LastTurn, "/turns/"); last != "" {
+		t, err := x.Store.GetTurn(ctx, k, last)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return "", "", err
 		}
@@ -94,11 +75,11 @@ func (x *ScheduleServer) fire(ctx context.Context, k store.Key, row *store.Sched
 			return "", "This time was skipped, because the turn of the previous time is still queued.", nil
 		}
 	}
-	_, id := splitSchedule(row.Schedule.Name)
-	t, err := x.s.acceptFrom(ctx, "Schedule", origin{schedule: row.Schedule.Name}, &sessionv1.CreateTurnRequest{
+	_, id, _ := strings.Cut(row.Schedule.Name, "/schedules/")
+	t, err := x.Submit.Accept(ctx, submit.Message{Method: "Schedule", Origin: submit.Origin{Schedule: row.Schedule.Name}, Request: &sessionv1.CreateTurnRequest{
 		Parent: session, Text: row.Schedule.Text, OnActive: row.Schedule.OnActive, Limits: row.Schedule.Limits,
 		RequestId: fmt.Sprintf("schedule/%s/%d", id, row.Due.Unix()),
-	}, 0)
+	}})
 	if err == nil {
 		return t.Name, "", nil
 	}

@@ -1,0 +1,38 @@
+package refusal
+
+import (
+	"fmt"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+)
+
+// AboveCeiling refuses a limit above the one that somebody sets.
+func AboveCeiling(field, value, sets, most string) error {
+	return Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
+		fmt.Sprintf("%s is %s; %s allows at most %s.", field, value, sets, most), apierr.Field(field, "above the operator's ceiling of "+most))
+}
+
+// ContextFull refuses a turn whose prompt and tools leave no room for a message, both in tokens.
+func ContextFull(fixed, most int64) error {
+	return Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL,
+		fmt.Sprintf("The agent's prompt and tools and the client's tools have about %d tokens; the model's context has %d. Use fewer or shorter tools, or an agent whose model has a larger context.", fixed, most),
+		apierr.Field("client_tools", "too long for the model's context, with the agent's prompt and tools"))
+}
+
+// ToolNameTaken refuses a client's tool by its place in the request.
+func ToolNameTaken(i int, name string) error {
+	return Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN,
+		fmt.Sprintf("The agent has a tool %s already. Give the client's tool another name.", name),
+		apierr.Field(fmt.Sprintf("client_tools[%d].name", i), "is taken"))
+}
+
+// BeyondLog refuses to follow a session from behind the end of its log.
+func BeyondLog(session string, last, after int64) error {
+	return Of(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,
+		fmt.Sprintf("after_seq is %d, but the log of %s ends at %d. Use the seq of an event that you received.", after, session, last),
+		apierr.Metadata(map[string]string{"last_seq": strconv.FormatInt(last, 10)}))
+}
