@@ -187,10 +187,11 @@ export GORACE ?= atexit_sleep_ms=0
 LONGEST := ./services/sandbox/integration ./services/session/integration ./services/allinone/e2e ./services/session/internal/store/sqlite
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 
+TESTED := $(foreach m,$(MODULES),./$(m)/...)
 # suite FLAGS: runs all tests, then prints which were skipped and why. Its exit code is that of the tests.
 define suite
 	@mkdir -p bin; status=0; $(WITH_POSTGRES) bin/gotestsum --format pkgname-and-test-fails --hide-summary skipped --jsonfile bin/tests.json -- \
-	  $(TESTFLAGS) $(1) $(LONGEST) $(foreach m,$(MODULES),./$(m)/...) || status=$$?; \
+	  $(TESTFLAGS) $(1) $(if $(ONLY),$$(go list $(TESTED) | grep -E "$(ONLY)"),$(LONGEST) $(TESTED)) || status=$$?; \
 	  go run $(PREFIX)/services/internal/kit/cmd/skipped bin/tests.json; exit $$status
 endef
 
@@ -199,9 +200,9 @@ test: bin/gotestsum $(INIT) $(RELAY) claude-code need-bubblewrap need-postgres #
 	$(call suite,-short)
 
 .PHONY: prove
-prove: bin/gotestsum $(INIT) $(RELAY) claude-code langgraph clients packages need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
+prove: bin/gotestsum $(INIT) $(RELAY) claude-code langgraph clients packages need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget; ONLY=PATTERN for some packages
 	$(call suite,-count=1)
-	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/integration/
+	$(if $(ONLY),,$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/integration/)
 
 .PHONY: slowest
 slowest: bin/gotestsum ## List the twenty slowest tests of the last run of `make test` or `make prove`
@@ -251,6 +252,11 @@ BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/st
 bench: build need-bubblewrap need-postgres ## Measure speed, each figure beside its baseline; ONLY=first-token for one part
 	go build -o bin/ $(BENCH)
 	bin/bench --programs bin --only "$(ONLY)" $(BENCHFLAGS)
+
+.PHONY: path
+path: $(INIT) $(RELAY) need-bubblewrap ## Count the functions, files and packages of ours that a turn runs
+	CGO_ENABLED=0 go build -cover -covermode=atomic -coverpkg=$(PREFIX)/services/... -o bin/path $(PREFIX)/services/allinone/path
+	@mkdir -p bin/coverage && GOCOVERDIR=bin/coverage bin/path
 
 ## --- checks -------------------------------------------------------------------
 
