@@ -10,9 +10,9 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/attached"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/claudecode"
 	"github.com/fairlead/fairlead/services/session/internal/flag"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
@@ -37,7 +37,7 @@ type Config struct {
 	Models       catalog.Config              `key:",inline"`
 	Webhooks     webhook.Config              `key:"webhooks"`
 	Guardrails   map[string]guardrail.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
-	Budgets      allowance.Config            `key:"budgets"`
+	Budgets      budget.Config               `key:"budgets"`
 	Files        blob.Config                 `key:"files"`
 	Skills       skill.Config                `key:"skills"`
 	CheckpointsConfig
@@ -123,7 +123,7 @@ type Runtimes struct {
 func Defaults() Config {
 	return Config{
 		DatabaseConfig: DatabaseConfig{DatabaseWait: time.Minute},
-		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(), Budgets: allowance.Config{Wait: 30 * time.Second},
+		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},
 		CheckpointsConfig: CheckpointsConfig{Checkpoints: []string{"*"}, KeepCheckpoints: 100},
 		CompactionConfig:  CompactionConfig{CompactAt: 80, CompactSummaryTokens: 4000},
 		LimitsConfig: LimitsConfig{

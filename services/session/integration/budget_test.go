@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
 	"github.com/fairlead/fairlead/services/session"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/store/faulty"
 )
@@ -60,7 +60,7 @@ const cent = 10_000_000 // in billionths of a dollar
 
 // withPrices gives the model prices: 10 dollars for a million input tokens, 100
 // for output; an answer has at most 2,000 tokens.
-func withPrices(change func(*allowance.Config)) func(*session.Config) {
+func withPrices(change func(*budget.Config)) func(*session.Config) {
 	return func(c *session.Config) {
 		c.Models.Models = map[string]catalog.Limits{"play:test": {MaxOutputTokens: 2000, Prices: catalog.Prices{Input: 10, Output: 100}}}
 		change(&c.Budgets)
@@ -80,34 +80,34 @@ func TestAHardLimitEndsTheTurnAndKeepsItsWork(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, text, says string
-		budget           func(*allowance.Config)
+		budget           func(*budget.Config)
 		limits           *sessionv1.TurnLimits
 		steps            int32
 	}{
 		{
 			name: "a tenant's money", text: "hungry", steps: 1, says: "The tenant default has used $0.114 of $0.16",
-			budget: func(c *allowance.Config) { c.Tenant.MaxCostUSD = 0.16 },
+			budget: func(c *budget.Config) { c.Tenant.MaxCostUSD = 0.16 },
 		},
 		{
 			name: "a user's tokens, in a window", text: "hungry", steps: 1, says: "Counting restarts at",
-			budget: func(c *allowance.Config) { c.User.MaxTokens, c.User.Window = 4000, 24*time.Hour },
+			budget: func(c *budget.Config) { c.User.MaxTokens, c.User.Window = 4000, 24*time.Hour },
 		},
 		{
 			name: "a turn's own tokens", text: "hungry", steps: 1, says: "The turn has used 2400 tokens of 4000 tokens",
-			budget: func(*allowance.Config) {}, limits: &sessionv1.TurnLimits{MaxTokens: 4000},
+			budget: func(*budget.Config) {}, limits: &sessionv1.TurnLimits{MaxTokens: 4000},
 		},
 		{
 			name: "an answer that is cut off where the money ends", text: "long", steps: 1, says: "The session has used",
-			budget: func(c *allowance.Config) { c.Session.MaxCostUSD = 0.16 },
+			budget: func(c *budget.Config) { c.Session.MaxCostUSD = 0.16 },
 		},
 		{
 			name: "a session's time", text: "slow", steps: 0, says: "The session has used 100ms of 100ms of its budget. The work",
-			budget: func(c *allowance.Config) { c.Session.MaxWallTime = 100 * time.Millisecond },
+			budget: func(c *budget.Config) { c.Session.MaxWallTime = 100 * time.Millisecond },
 		},
 		{
 			name: "too little for any call", text: "work", steps: 0, says: "the next model call could need up to",
-			budget: func(c *allowance.Config) {
-				c.Tenants = map[string]allowance.Scopes{"default": {Turn: allowance.Limits{MaxCostUSD: 0.01}}}
+			budget: func(c *budget.Config) {
+				c.Tenants = map[string]budget.Scopes{"default": {Turn: budget.Limits{MaxCostUSD: 0.01}}}
 			},
 		},
 	} {
@@ -137,7 +137,7 @@ func TestAHardLimitEndsTheTurnAndKeepsItsWork(t *testing.T) {
 
 func TestASoftLimitAsksAPerson(t *testing.T) {
 	t.Parallel()
-	soft := withPrices(func(c *allowance.Config) { c.Tenant.MaxCostUSD, c.Tenant.SoftPercent = 10, 1 })
+	soft := withPrices(func(c *budget.Config) { c.Tenant.MaxCostUSD, c.Tenant.SoftPercent = 10, 1 })
 	ask := func(t *testing.T) (*fixture, string, string, *sessionv1.ApprovalRequested) {
 		f := start(t, priced, soft)
 		s := f.session(t.Context(), t)
@@ -197,7 +197,7 @@ func TestASoftLimitAsksAPerson(t *testing.T) {
 
 func TestABrokenAttemptCountsAsReservedUnlessNothingWasUsed(t *testing.T) {
 	t.Parallel()
-	f := start(t, priced, withPrices(func(c *allowance.Config) { c.Tenant.MaxCostUSD = 10 }))
+	f := start(t, priced, withPrices(func(c *budget.Config) { c.Tenant.MaxCostUSD = 10 }))
 	ctx := t.Context()
 	f.turn(ctx, t, f.session(ctx, t), "refused")
 	if b := f.budgets(ctx, t, "")[0]; b.UsedCostNanoUsd != 1.5*cent || b.UsedTokens != 600 {
@@ -220,9 +220,9 @@ func TestABrokenAttemptCountsAsReservedUnlessNothingWasUsed(t *testing.T) {
 
 func TestBudgetsAboveTheOperatorsAreRefused(t *testing.T) {
 	t.Parallel()
-	f := start(t, priced, withPrices(func(c *allowance.Config) {
-		c.Turn = allowance.Limits{MaxTokens: 5000, MaxCostUSD: 1, MaxWallTime: time.Minute, SoftPercent: 90}
-		c.Session = allowance.Limits{MaxTokens: 5000}
+	f := start(t, priced, withPrices(func(c *budget.Config) {
+		c.Turn = budget.Limits{MaxTokens: 5000, MaxCostUSD: 1, MaxWallTime: time.Minute, SoftPercent: 90}
+		c.Session = budget.Limits{MaxTokens: 5000}
 	}))
 	ctx := t.Context()
 	s := f.session(ctx, t)
@@ -256,7 +256,7 @@ func TestTheLedgerIsRightWhateverCommitFails(t *testing.T) {
 	run := func(fail func(*faulty.Store)) (calls int, b *sessionv1.BudgetStatus, end *sessionv1.TurnFinished) {
 		var db *faulty.Store
 		starting.Lock()
-		f := startFaulty(t, priced, func(s *faulty.Store) { db = s }, withPrices(func(c *allowance.Config) { c.Tenant.MaxCostUSD = 10 }))
+		f := startFaulty(t, priced, func(s *faulty.Store) { db = s }, withPrices(func(c *budget.Config) { c.Tenant.MaxCostUSD = 10 }))
 		starting.Unlock()
 		defer f.stop()
 		s := f.session(t.Context(), t)
@@ -297,7 +297,7 @@ func manyTurns() int { return map[bool]int{false: 1000, true: 120}[sampled()] }
 
 func TestManyTurnsNeverExceedATenantsBudget(t *testing.T) {
 	t.Parallel()
-	tenant := withPrices(func(c *allowance.Config) { c.Tenant.MaxCostUSD = 2 })
+	tenant := withPrices(func(c *budget.Config) { c.Tenant.MaxCostUSD = 2 })
 	patient := func(c *session.Config) { c.LeaseTTL = 30 * time.Second }
 	t.Run("on SQLite", func(t *testing.T) {
 		t.Parallel()

@@ -13,7 +13,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/store/faulty"
 )
 
@@ -280,7 +280,7 @@ func TestABurstOnASmallBudgetLosesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := start(t, priced, inMemory(t), withPrices(func(c *allowance.Config) { c.Tenant.MaxCostUSD, c.Wait = 1.2, tt.wait }))
+				f := start(t, priced, inMemory(t), withPrices(func(c *budget.Config) { c.Tenant.MaxCostUSD, c.Wait = 1.2, tt.wait }))
 				ends, _ := f.manyAtOnce(t, turns)
 				b := f.budgets(t.Context(), t, "")[0]
 				if n := ends["COMPLETE "]; !tt.complete(n) || n+ends["PARTIAL BUDGET_EXHAUSTED"] != turns || b.ReservedCostNanoUsd != 0 || b.UsedCostNanoUsd > b.Limits.MaxCostNanoUsd {

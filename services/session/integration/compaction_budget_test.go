@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 )
 
 // TestASummaryThatNoTurnMakesIsPaidForLikeAnyCall asks for a summary while no
@@ -13,13 +13,13 @@ import (
 func TestASummaryThatNoTurnMakesIsPaidForLikeAnyCall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		budget func(*allowance.Config)
+		budget func(*budget.Config)
 		method string
 		used   int64
 	}{
-		"within the budgets":                              {func(c *allowance.Config) { c.Tenant.MaxCostUSD, c.Session.MaxTokens = 1, 100_000 }, "summary", 16 * cent},
-		"above the tenant's":                              {func(c *allowance.Config) { c.Tenant.MaxCostUSD = 0.27 }, "cut", 14.5 * cent},
-		"where a person would be asked, who is not there": {func(c *allowance.Config) { c.Session.MaxCostUSD, c.Session.SoftPercent = 1, 14 }, "cut", 14.5 * cent},
+		"within the budgets":                              {func(c *budget.Config) { c.Tenant.MaxCostUSD, c.Session.MaxTokens = 1, 100_000 }, "summary", 16 * cent},
+		"above the tenant's":                              {func(c *budget.Config) { c.Tenant.MaxCostUSD = 0.27 }, "cut", 14.5 * cent},
+		"where a person would be asked, who is not there": {func(c *budget.Config) { c.Session.MaxCostUSD, c.Session.SoftPercent = 1, 14 }, "cut", 14.5 * cent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

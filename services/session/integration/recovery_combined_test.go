@@ -10,7 +10,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 )
 
@@ -58,14 +58,14 @@ fallback: {steps: [{text: [ok], usage: {input_tokens: 500, output_tokens: 100}}]
 `
 
 func asksForMoney(c *session.Config) {
-	withPrices(func(b *allowance.Config) {
+	withPrices(func(b *budget.Config) {
 		b.Tenant.MaxCostUSD, b.Tenant.SoftPercent, b.User.MaxWallTime = 10, 1, time.Hour
 	})(c)
 	c.Models.Models = map[string]catalog.Limits{"play:test": {MaxOutputTokens: 2000, Prices: catalog.Prices{Input: 100, Output: 1000}}}
 }
 
 func shortensForMoney(c *session.Config) {
-	withPrices(func(b *allowance.Config) { b.Tenant.MaxCostUSD, b.Tenant.MaxWallTime = 100, time.Hour })(c)
+	withPrices(func(b *budget.Config) { b.Tenant.MaxCostUSD, b.Tenant.MaxWallTime = 100, time.Hour })(c)
 	c.CompactAt = 50
 	c.Models.Models = map[string]catalog.Limits{"play:test": {ContextTokens: 2000, MaxOutputTokens: 800, Prices: catalog.Prices{Input: 10, Output: 100}}}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
 	"github.com/fairlead/fairlead/services/session"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 )
 
 // plant writes into the database behind the service's back.
@@ -120,7 +120,7 @@ func (f *fixture) endsStuck(t *testing.T, name string) {
 // tokens when its replica broke off, under ids that the next turn uses again.
 func TestASessionThatCannotBeReadLeavesNothingReserved(t *testing.T) {
 	t.Parallel()
-	f := start(t, slow, withPrices(func(b *allowance.Config) {
+	f := start(t, slow, withPrices(func(b *budget.Config) {
 		b.Tenant.MaxWallTime, b.Tenant.MaxCostUSD = time.Hour, 100
 	}), func(c *session.Config) { c.LeaseTTL, c.MaxClaims, c.StopGrace = time.Second, 2, time.Millisecond })
 	ctx := t.Context()

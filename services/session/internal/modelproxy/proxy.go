@@ -21,7 +21,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy/splice"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -44,7 +44,7 @@ type Config struct {
 	Models  *catalog.Catalog
 	Names   Names
 	Ledger  store.Ledger
-	Budgets allowance.Config // the operator's
+	Budgets budget.Config // the operator's
 	Metrics *telemetry.Metrics
 	Tracer  trace.Tracer
 	// Idle is how long a target may be silent while it streams; 0: no limit.
@@ -64,7 +64,7 @@ type Names struct {
 // Payer is who pays for calls.
 type Payer struct {
 	// Parties are the owners of the budgets; an empty name has none.
-	allowance.Parties
+	budget.Parties
 	// Used, if not nil, is told what a call has used as soon as the answer has ended, with the cost. It is not
 	// called for a call whose use is not known.
 	Used func(model string, u *sessionv1.Usage)

@@ -20,7 +20,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -37,14 +37,14 @@ type world struct {
 	responses         *modeltest.Server
 	ledger            store.Store
 	used              []*sessionv1.Usage
-	parties           allowance.Parties
+	parties           budget.Parties
 	ended             func() // waits for the end of all calls
 }
 
 // setting is what a test chooses.
 type setting struct {
 	script  modeltest.Script
-	budgets allowance.Config
+	budgets budget.Config
 	idle    time.Duration
 	models  map[string]catalog.Limits
 	own     map[string]catalog.OwnEntry // of the caller's tenant
@@ -116,7 +116,7 @@ func newWorld(t *testing.T, s setting) *world {
 		Models: models, Names: s.names(models), Ledger: ledger, Budgets: s.budgets, Metrics: metrics, Tracer: s.tracer,
 		Idle: s.idle, Log: slog.New(slog.DiscardHandler),
 	})
-	w.parties = allowance.Parties{Tenant: "acme", User: "ada"}
+	w.parties = budget.Parties{Tenant: "acme", User: "ada"}
 	srv := httptest.NewServer(p.Handler(modelproxy.Payer{Parties: w.parties, Used: func(_ string, u *sessionv1.Usage) { w.used = append(w.used, u) }}))
 	t.Cleanup(func() { srv.Close(); p.Close() })
 	w.url, w.ended = srv.URL, srv.Close
@@ -186,6 +186,6 @@ func (w *world) balance() store.Balance {
 	}
 }
 
-func userBudget(tokens int64) allowance.Config {
-	return allowance.Config{Scopes: allowance.Scopes{User: allowance.Windowed{Limits: allowance.Limits{MaxTokens: tokens}}}}
+func userBudget(tokens int64) budget.Config {
+	return budget.Config{Scopes: budget.Scopes{User: budget.Windowed{Limits: budget.Limits{MaxTokens: tokens}}}}
 }

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -24,7 +24,7 @@ func (s *Server) BudgetService() *BudgetServer { return &BudgetServer{s: s} }
 // ListBudgets reports the caller's budgets and their use.
 func (b *BudgetServer) ListBudgets(ctx context.Context, r *sessionv1.ListBudgetsRequest) (*sessionv1.ListBudgetsResponse, error) {
 	k := key(ctx, r.Session)
-	p := allowance.Parties{Tenant: k.Tenant, User: user(ctx), Session: k.Session}
+	p := budget.Parties{Tenant: k.Tenant, User: user(ctx), Session: k.Session}
 	if r.Session != "" {
 		session, err := b.s.Store.GetSession(ctx, k)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 )
@@ -54,7 +54,7 @@ func (x *ModelProxyServer) CallModel(r *sessionv1.CallModelRequest, stream grpc.
 // payer returns who pays for the caller's requests.
 func (x *ModelProxyServer) payer(ctx context.Context, session string) (modelproxy.Payer, error) {
 	k := key(ctx, session)
-	p := modelproxy.Payer{Parties: allowance.Parties{Tenant: k.Tenant, User: user(ctx), Session: k.Session}}
+	p := modelproxy.Payer{Parties: budget.Parties{Tenant: k.Tenant, User: user(ctx), Session: k.Session}}
 	if session == "" {
 		return p, nil
 	}

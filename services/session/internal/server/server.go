@@ -15,8 +15,8 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
@@ -60,7 +60,7 @@ type Config struct {
 	Checkpoints []string
 	Use         Use
 	// Budgets are the operator's.
-	Budgets allowance.Config
+	Budgets budget.Config
 	UserFiles
 	// Webhooks decides which addresses webhooks may have.
 	Webhooks webhook.Config

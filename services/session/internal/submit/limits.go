@@ -9,7 +9,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 )
 
@@ -56,7 +56,7 @@ func limit(field string, asked, agents, dflt, ceiling int64) (int64, error) {
 
 // addTurnBudget adds what the turn may use: the requested amount, or what the
 // operator allows.
-func addTurnBudget(out, asked *sessionv1.TurnLimits, most allowance.Limits) error {
+func addTurnBudget(out, asked *sessionv1.TurnLimits, most budget.Limits) error {
 	var err error
 	if out.MaxTokens, err = within("limits.max_tokens", asked.GetMaxTokens(), most.MaxTokens, tokens); err != nil {
 		return err
@@ -70,7 +70,7 @@ func addTurnBudget(out, asked *sessionv1.TurnLimits, most allowance.Limits) erro
 }
 
 // wallCeiling returns the most time that a turn may request.
-func wallCeiling(ceiling int64, most allowance.Limits) int64 {
+func wallCeiling(ceiling int64, most budget.Limits) int64 {
 	if most.MaxWallTime > 0 {
 		return min(ceiling, int64(most.MaxWallTime))
 	}

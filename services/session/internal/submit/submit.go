@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
@@ -47,7 +47,7 @@ type Config struct {
 	// Defaults of limits, and their ceilings.
 	Defaults, Ceilings Limits
 	// Budgets are the operator's.
-	Budgets allowance.Config
+	Budgets budget.Config
 	// Use bounds the turns of tenants and users.
 	Use limits.Config
 	Log *slog.Logger

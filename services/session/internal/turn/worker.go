@@ -27,7 +27,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/flag"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -66,7 +66,7 @@ type Deps struct {
 	Telemetry telemetry.Telemetry
 	Log       *slog.Logger
 	// Budgets are the operator's. BudgetQueues has the turns of all workers that wait for a budget.
-	Budgets      allowance.Config
+	Budgets      budget.Config
 	BudgetQueues *spend.Queues
 	Compaction   compact.Config
 	// MaxClaims is how often a turn is claimed without a new committed step; the

@@ -15,7 +15,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/calls"
@@ -61,7 +61,7 @@ type fixture struct {
 }
 
 // start returns a session with a long conversation, in a context of 10,000 tokens.
-func start(t *testing.T, s agent.Spec, budgets allowance.Config, answers ...any) *fixture {
+func start(t *testing.T, s agent.Spec, budgets budget.Config, answers ...any) *fixture {
 	t.Helper()
 	f := &fixture{Fixture: turntest.New(t, s), model: &turntest.Answers{Answers: answers}, tools: &hookTools{}}
 	f.Resolve = func(string) (state.Resolved, error) {
@@ -117,7 +117,7 @@ func TestAFullViewIsShortened(t *testing.T) {
 		"with an empty summary":     {[]any{" "}, methodCut, "parts of this conversation were left out"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, agent.Spec{}, allowance.Config{}, c.answers...)
+			f := start(t, agent.Spec{}, budget.Config{}, c.answers...)
 			before := len(f.Path)
 			if out := f.ifFull(t); !out.GoesOn() {
 				t.Fatal(out)
@@ -137,7 +137,7 @@ func TestAFullViewIsShortened(t *testing.T) {
 }
 
 func TestAViewWithRoomStays(t *testing.T) {
-	f := start(t, agent.Spec{}, allowance.Config{})
+	f := start(t, agent.Spec{}, budget.Config{})
 	f.Count(f.Active, f.Path[len(f.Path)-1], &sessionv1.Usage{InputTokens: 100}) // as the provider counts
 	if out := f.ifFull(t); !out.GoesOn() || f.compacted() != nil {
 		t.Error("it was shortened")
@@ -151,7 +151,7 @@ func TestAViewWithRoomStays(t *testing.T) {
 }
 
 func TestABudgetThatDeniesASummary(t *testing.T) {
-	tokens := allowance.Config{Scopes: allowance.Scopes{Session: allowance.Limits{MaxTokens: 1}}}
+	tokens := budget.Config{Scopes: budget.Scopes{Session: budget.Limits{MaxTokens: 1}}}
 	denied := &store.Denial{Balance: store.Balance{Bound: store.Bound{Scope: store.BudgetSession}}, Kind: store.LimitTokens}
 	t.Run("ends the turn", func(t *testing.T) {
 		f := start(t, agent.Spec{}, tokens)
@@ -190,7 +190,7 @@ func request(t *testing.T, id int64) store.Command {
 }
 
 func TestRequestsAreAnsweredTogether(t *testing.T) {
-	f := start(t, agent.Spec{}, allowance.Config{}, "they greeted")
+	f := start(t, agent.Spec{}, budget.Config{}, "they greeted")
 	f.Active = nil
 	f.Request(request(t, 4))
 	f.Request(request(t, 6))
@@ -211,7 +211,7 @@ func TestRequestsAreAnsweredTogether(t *testing.T) {
 }
 
 func TestARequestOutlivesATurnThatStops(t *testing.T) {
-	f := start(t, agent.Spec{}, allowance.Config{}, context.Canceled)
+	f := start(t, agent.Spec{}, budget.Config{}, context.Canceled)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	f.Request(request(t, 4))
@@ -228,7 +228,7 @@ func TestTheHooksOutputGoesIntoTheSummary(t *testing.T) {
 		output bool
 	}{"it prints": {ok, true}, "it fails": {failed, false}, "it breaks off": {nil, false}} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, agent.Spec{PreCompaction: "git status", Tools: []string{"Bash"}}, allowance.Config{}, "they greeted")
+			f := start(t, agent.Spec{PreCompaction: "git status", Tools: []string{"Bash"}}, budget.Config{}, "they greeted")
 			f.tools.result = c.result
 			f.ifFull(t)
 			task := f.model.Requests[0].Messages[0].Blocks[0].GetContent().GetText().GetText()
@@ -240,7 +240,7 @@ func TestTheHooksOutputGoesIntoTheSummary(t *testing.T) {
 }
 
 func TestTheEndOfATurnStopsAnInheritedHook(t *testing.T) {
-	f := start(t, agent.Spec{PreCompaction: "git status"}, allowance.Config{})
+	f := start(t, agent.Spec{PreCompaction: "git status"}, budget.Config{})
 	f.StopHook(f.Scope)
 	if len(f.tools.cancelled) != 0 {
 		t.Errorf("cancelled %v, though nothing is inherited", f.tools.cancelled)

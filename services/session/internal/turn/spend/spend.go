@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -23,8 +23,8 @@ const minOutput = 1024
 
 // Config is what all workers share.
 type Config struct {
-	Budgets   allowance.Config // the operator's
-	Queues    *Queues          // the turns of all workers that wait for a budget
+	Budgets   budget.Config // the operator's
+	Queues    *Queues       // the turns of all workers that wait for a budget
 	Telemetry telemetry.Telemetry
 }
 
@@ -185,7 +185,7 @@ func (s *Spend) Forget() { s.measured = request{} }
 func (s *Spend) bounds(sc state.Scope) []store.Bound {
 	t := sc.Active
 	scopes := s.Budgets.For(sc.Lease.Tenant)
-	parties := allowance.Parties{
+	parties := budget.Parties{
 		Tenant: sc.Lease.Tenant, User: t.Run.User, Session: sc.Lease.Session, Turn: t.ID,
 		SessionBudget: sc.Proto.Budget, TurnLimits: t.Proto.Limits,
 	}
@@ -210,15 +210,15 @@ func (s *Spend) bounds(sc state.Scope) []store.Bound {
 
 // above returns the budgets of the turns for which a subagent's turn works, and of their sessions. A
 // person who is asked at a soft limit is asked by these turns.
-func (s *Spend) above(sc state.Scope, scopes allowance.Scopes) []store.Bound {
+func (s *Spend) above(sc state.Scope, scopes budget.Scopes) []store.Bound {
 	var all []store.Bound
 	for _, a := range sc.Active.Run.Above {
-		budget, limits, err := a.Budgets()
+		own, limits, err := a.Budgets()
 		if err != nil { // written by this program from what it had read
 			sc.Logger.ErrorContext(sc, "cannot read a budget", "session", sc.Lease.Session, "error", err)
 			continue
 		}
-		for _, b := range scopes.Bounds(allowance.Parties{Session: a.Session, SessionBudget: budget, Turn: a.Turn, TurnLimits: limits}) {
+		for _, b := range scopes.Bounds(budget.Parties{Session: a.Session, SessionBudget: own, Turn: a.Turn, TurnLimits: limits}) {
 			b.Owner, b.Soft = a.Session, store.Amount{}
 			all = append(all, b)
 		}

@@ -2,7 +2,7 @@ package spend
 
 import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -24,7 +24,7 @@ func (s Summary) reservation() string { return s.CallID + ".r" }
 // ReserveSummary is Reserve for a summary that no running turn pays for. At a soft limit it does
 // not ask a person. It reports whether the call may be made.
 func (s *Spend) ReserveSummary(sc state.Scope, r state.Resolved, req model.Request, of Summary) (int64, bool, error) {
-	p := allowance.Parties{Tenant: sc.Lease.Tenant, User: of.User, Session: sc.Lease.Session, SessionBudget: sc.Proto.Budget}
+	p := budget.Parties{Tenant: sc.Lease.Tenant, User: of.User, Session: sc.Lease.Session, SessionBudget: sc.Proto.Budget}
 	if t := sc.Active; t != nil {
 		p.Turn, p.TurnLimits = t.ID, t.Proto.Limits
 	}

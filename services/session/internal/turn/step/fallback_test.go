@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -107,14 +107,14 @@ func TestTheFallbackStaysAfterACrash(t *testing.T) {
 
 func TestABudgetOfCostsRefusesAModelWithoutAPrice(t *testing.T) {
 	for name, c := range map[string]struct {
-		limits  allowance.Limits
+		limits  budget.Limits
 		refused bool
 	}{
-		"costs": {allowance.Limits{MaxCostUSD: 1}, true}, "tokens": {allowance.Limits{MaxTokens: 1_000_000}, false}, "none": {allowance.Limits{}, false},
+		"costs": {budget.Limits{MaxCostUSD: 1}, true}, "tokens": {budget.Limits{MaxTokens: 1_000_000}, false}, "none": {budget.Limits{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, agent.Spec{}, "Hello.")
-			f.Spend = spend.New(spend.Config{Telemetry: turntest.Telemetry(t), Budgets: allowance.Config{Scopes: allowance.Scopes{Turn: c.limits}}})
+			f.Spend = spend.New(spend.Config{Telemetry: turntest.Telemetry(t), Budgets: budget.Config{Scopes: budget.Scopes{Turn: c.limits}}})
 			f.Resolve = func(string) (state.Resolved, error) {
 				r := turntest.Model(f.model)
 				r.Unpriced = true

@@ -1,6 +1,6 @@
-// Package allowance defines what may be spent: the operator's budgets, and which of them hold for a turn.
+// Package budget defines what may be spent: the operator's budgets, and which of them hold for a turn.
 // Package turn/spend spends it, and the store keeps the ledger.
-package allowance
+package budget
 
 import (
 	"errors"

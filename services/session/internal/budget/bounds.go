@@ -1,4 +1,4 @@
-package allowance
+package budget
 
 import (
 	"math/bits"

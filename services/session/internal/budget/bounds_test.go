@@ -1,4 +1,4 @@
-package allowance_test
+package budget_test
 
 import (
 	"strings"
@@ -9,29 +9,29 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 func TestBounds(t *testing.T) {
-	all := allowance.Parties{Tenant: "acme", User: "ada", Session: "s1", Turn: "t1"}
+	all := budget.Parties{Tenant: "acme", User: "ada", Session: "s1", Turn: "t1"}
 	for _, c := range []struct {
 		name   string
-		config allowance.Config
-		change func(*allowance.Parties)
+		config budget.Config
+		change func(*budget.Parties)
 		want   []store.Bound
 	}{
-		{"without a budget there is no bound", allowance.Config{}, nil, nil},
-		{"a part of a budget in percent is soft", allowance.Config{Scopes: allowance.Scopes{
-			Tenant: allowance.Windowed{Limits: allowance.Limits{MaxTokens: 1000, MaxCostUSD: 0.5, MaxWallTime: time.Minute, SoftPercent: 80}, Window: time.Hour},
+		{"without a budget there is no bound", budget.Config{}, nil, nil},
+		{"a part of a budget in percent is soft", budget.Config{Scopes: budget.Scopes{
+			Tenant: budget.Windowed{Limits: budget.Limits{MaxTokens: 1000, MaxCostUSD: 0.5, MaxWallTime: time.Minute, SoftPercent: 80}, Window: time.Hour},
 		}}, nil, []store.Bound{{
 			Scope: store.BudgetTenant, Subject: "acme", Window: time.Hour,
 			Hard: store.Amount{Tokens: 1000, CostNanoUSD: 500_000_000, WallTime: time.Minute},
 			Soft: store.Amount{Tokens: 800, CostNanoUSD: 400_000_000, WallTime: 48 * time.Second},
 		}}},
-		{"a session and a turn tighten what the operator allows, each limit by itself", allowance.Config{Scopes: allowance.Scopes{
-			Turn: allowance.Limits{MaxTokens: 100}, Session: allowance.Limits{MaxTokens: 500, MaxCostUSD: 1, SoftPercent: 50},
-		}}, func(p *allowance.Parties) {
+		{"a session and a turn tighten what the operator allows, each limit by itself", budget.Config{Scopes: budget.Scopes{
+			Turn: budget.Limits{MaxTokens: 100}, Session: budget.Limits{MaxTokens: 500, MaxCostUSD: 1, SoftPercent: 50},
+		}}, func(p *budget.Parties) {
 			p.TurnLimits = &sessionv1.TurnLimits{MaxTokens: 50, MaxCostNanoUsd: 7, SoftPercent: 10}
 			p.SessionBudget = &sessionv1.Budget{MaxTokens: 400, MaxWallTime: durationpb.New(time.Second)}
 		}, []store.Bound{
@@ -45,15 +45,15 @@ func TestBounds(t *testing.T) {
 				Soft: store.Amount{Tokens: 250, CostNanoUSD: 500_000_000},
 			},
 		}},
-		{"a tenant's own budgets take the place of those for all", allowance.Config{
-			Scopes:  allowance.Scopes{User: allowance.Windowed{Limits: allowance.Limits{MaxTokens: 1, MaxCostUSD: 2}, Window: time.Hour}},
-			Tenants: map[string]allowance.Scopes{"acme": {User: allowance.Windowed{Limits: allowance.Limits{MaxTokens: 9}}}},
+		{"a tenant's own budgets take the place of those for all", budget.Config{
+			Scopes:  budget.Scopes{User: budget.Windowed{Limits: budget.Limits{MaxTokens: 1, MaxCostUSD: 2}, Window: time.Hour}},
+			Tenants: map[string]budget.Scopes{"acme": {User: budget.Windowed{Limits: budget.Limits{MaxTokens: 9}}}},
 		}, nil, []store.Bound{
 			{Scope: store.BudgetUser, Subject: "ada", Window: time.Hour, Hard: store.Amount{Tokens: 9, CostNanoUSD: 2_000_000_000}},
 		}},
-		{"the time of a turn is no matter of the ledger", allowance.Config{Scopes: allowance.Scopes{Turn: allowance.Limits{MaxWallTime: time.Hour}}}, nil, nil},
-		{"who is not named has no budget", allowance.Config{Scopes: allowance.Scopes{Session: allowance.Limits{MaxTokens: 1}}},
-			func(p *allowance.Parties) { p.Session = "" }, nil},
+		{"the time of a turn is no matter of the ledger", budget.Config{Scopes: budget.Scopes{Turn: budget.Limits{MaxWallTime: time.Hour}}}, nil, nil},
+		{"who is not named has no budget", budget.Config{Scopes: budget.Scopes{Session: budget.Limits{MaxTokens: 1}}},
+			func(p *budget.Parties) { p.Session = "" }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := all
@@ -68,7 +68,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestFaultsAreReportedTogether(t *testing.T) {
-	w := allowance.Windowed{Limits: allowance.Limits{MaxTokens: -1, MaxCostUSD: -1, MaxWallTime: -1, SoftPercent: 101}, Window: time.Millisecond}
+	w := budget.Windowed{Limits: budget.Limits{MaxTokens: -1, MaxCostUSD: -1, MaxWallTime: -1, SoftPercent: 101}, Window: time.Millisecond}
 	err := w.Validate()
 	if err == nil {
 		t.Fatal("no fault was found")
