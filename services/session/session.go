@@ -284,35 +284,13 @@ func openStore(ctx context.Context, c Config, log *slog.Logger) (store.Store, er
 // RegisterPublic registers the services for clients.
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	r = s.limiter.Registrar(r)
-	sessionv1.RegisterSessionServiceServer(r, s.server)
-	sessionv1.RegisterAgentServiceServer(r, s.server.AgentService())
-	sessionv1.RegisterBudgetServiceServer(r, s.server.BudgetService())
-	sessionv1.RegisterScheduleServiceServer(r, s.server.ScheduleService())
-	sessionv1.RegisterRepositoryServiceServer(r, s.server.RepositoryService())
-	sessionv1.RegisterSessionFileServiceServer(r, s.server.SessionFileService())
-	sessionv1.RegisterFileServiceServer(r, s.server.FileService())
-	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
-	sessionv1.RegisterTriggerServiceServer(r, s.server.TriggerService())
-	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
-	sessionv1.RegisterFeedbackServiceServer(r, s.server.FeedbackService())
-	sessionv1.RegisterUserServiceServer(r, s.server.UserService())
-	sessionv1.RegisterMcpServiceServer(r, s.server.MCPService())
-	sessionv1.RegisterEnvironmentServiceServer(r, s.server.EnvironmentService())
-	sessionv1.RegisterSkillServiceServer(r, s.server.SkillService())
-	sessionv1.RegisterModelServiceServer(r, s.server.ModelService())
-	sessionv1.RegisterIdentityServiceServer(r, s.server.IdentityService())
-	sessionv1.RegisterAuditServiceServer(r, s.server.AuditService())
-	sessionv1.RegisterSessionToolServiceServer(r, s.server.SessionToolService())
-	sessionv1.RegisterModelProxyServiceServer(r, s.server.ModelProxyService(s.proxy))
-	sessionv1.RegisterRuntimeServiceServer(r, server.RuntimeService(s.attached))
+	s.server.Register(r, s.proxy, s.attached)
 }
 
 // RegisterPeer registers the services for operators, and for services that
 // authenticate callers.
 func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
-	sessionv1.RegisterNodeServiceServer(r, s.server.NodeService())
-	sessionv1.RegisterKeyServiceServer(r, server.KeyService(s.keys, s.server.Store))
-	sessionv1.RegisterWorkServiceServer(r, server.WorkService(s.server.Store))
+	s.server.RegisterPeer(r, s.keys)
 }
 
 // SessionOwner returns the user to whom a session belongs, or "" if there is no such

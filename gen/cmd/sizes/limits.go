@@ -20,7 +20,7 @@ const (
 // budgets bound the lines of a module outside of tests.
 var budgets = map[string]int{
 	"clients/go":            1200,
-	"services/session":      61800,
+	"services/session":      61910,
 	"services/sandbox":      43800,
 	"services/tools":        19300,
 	"services/gateway":      24800,
@@ -73,7 +73,7 @@ var debts = map[string]int{
 	"services/session/internal/modelproxy.call fields":               26,
 	"services/session/internal/server.Server methods":                121,
 	"services/session/internal/server.Server fields":                 53,
-	"services/session/internal/server.conversations fields":          36,
+	"services/session/internal/server.conversations fields":          26,
 	"services/session/internal/store/postgres.Store methods":         139,
 	"services/session/internal/store/sqlite.Store methods":           133,
 	"services/session/internal/turn/state.Run fields":                33,
@@ -87,8 +87,8 @@ var debts = map[string]int{
 	"services/sandbox/internal/box package":                          7348,
 	"services/sandbox/internal/files files":                          35,
 	"services/session imports":                                       52,
-	"services/session/internal/server files":                         61,
-	"services/session/internal/server package":                       9843,
+	"services/session/internal/server files":                         45,
+	"services/session/internal/server package":                       7352,
 	"services/session/internal/server imports":                       39,
 	"services/session/internal/store/tables files":                   32,
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -32,7 +33,7 @@ func (a *AgentServer) CreateAgent(ctx context.Context, r *sessionv1.CreateAgentR
 	if _, taken := a.s.Directory.Agents.Get(agentID); taken {
 		return nil, refusal.AgentExists(directory.AgentName(agentID), "the configuration file has it")
 	}
-	out, err := a.write(ctx, agentID, r.Spec, store.AgentWrite{Request: keepForADay(store.RequestOf("CreateAgent", "", r.RequestId, r))})
+	out, err := a.write(ctx, agentID, r.Spec, store.AgentWrite{Request: request.Lasting("CreateAgent", "", r)})
 	return &sessionv1.CreateAgentResponse{Agent: out}, err
 }
 
@@ -42,7 +43,7 @@ func (a *AgentServer) UpdateAgent(ctx context.Context, r *sessionv1.UpdateAgentR
 		return nil, err
 	}
 	out, err := a.write(ctx, strings.TrimPrefix(r.Name, "agents/"), r.Spec, store.AgentWrite{
-		Expected: r.ExpectedVersion, Request: keepForADay(store.RequestOf("UpdateAgent", r.Name, r.RequestId, r)),
+		Expected: r.ExpectedVersion, Request: request.Lasting("UpdateAgent", r.Name, r),
 	})
 	return &sessionv1.UpdateAgentResponse{Agent: out}, err
 }
@@ -62,14 +63,14 @@ func (a *AgentServer) RollbackAgent(ctx context.Context, r *sessionv1.RollbackAg
 		return nil, err
 	}
 	out, err := a.write(ctx, strings.TrimPrefix(r.Name, "agents/"), spec.ToProto(), store.AgentWrite{
-		Expected: r.ExpectedVersion, RestoredFrom: r.Version, Request: keepForADay(store.RequestOf("RollbackAgent", r.Name, r.RequestId, r)),
+		Expected: r.ExpectedVersion, RestoredFrom: r.Version, Request: request.Lasting("RollbackAgent", r.Name, r),
 	})
 	return &sessionv1.RollbackAgentResponse{Agent: out}, err
 }
 
 // write writes a spec that the directory accepts, and reads the agent at its new version.
 func (a *AgentServer) write(ctx context.Context, agentID string, spec *sessionv1.AgentSpec, w store.AgentWrite) (*sessionv1.Agent, error) {
-	w.Tenant, w.User = principal.Tenant(ctx), user(ctx)
+	w.Tenant, w.User = principal.Tenant(ctx), request.User(ctx)
 	name, version, err := a.s.Directory.WriteAgent(ctx, agent.New(agentID, agent.FromProto(spec)), w, twoOfOneName(spec.GetMcpServers())...)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (a *AgentServer) ArchiveAgent(ctx context.Context, r *sessionv1.ArchiveAgen
 		return nil, err
 	}
 	_, err := a.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
-		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: keepForADay(store.RequestOf("ArchiveAgent", r.Name, r.RequestId, r)),
+		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: request.Lasting("ArchiveAgent", r.Name, r),
 	})
 	if err != nil {
 		return nil, refusal.Agent(err, r.Name, r.RequestId)

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/question"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -28,7 +29,7 @@ type approvalCursor struct {
 
 // ListApprovals lists a page of what waits for people.
 func (s *approvals) ListApprovals(ctx context.Context, r *sessionv1.ListApprovalsRequest) (*sessionv1.ListApprovalsResponse, error) {
-	p := store.PendingPage{Tenant: key(ctx, "").Tenant, User: listedUser(ctx, r.User), Session: key(ctx, r.Session).Session}
+	p := store.PendingPage{Tenant: request.Key(ctx, "").Tenant, User: listedUser(ctx, r.User), Session: request.Key(ctx, r.Session).Session}
 	scope := strings.Join([]string{"ListApprovals", p.Tenant, p.User, p.Session}, "\x00")
 	var c approvalCursor
 	if r.PageToken != "" {
@@ -54,7 +55,7 @@ func (s *approvals) ListApprovals(ctx context.Context, r *sessionv1.ListApproval
 }
 
 func approvalCursorAt(p *sessionv1.PendingApproval) approvalCursor {
-	return approvalCursor{Time: p.CreateTime.AsTime(), Session: lastSegment(p.Session), Call: p.CallId}
+	return approvalCursor{Time: p.CreateTime.AsTime(), Session: request.LastSegment(p.Session), Call: p.CallId}
 }
 
 // checkApproval refuses an answer that goes beyond this call and cannot be carried out. An answer to a call that
@@ -67,7 +68,7 @@ func (s *commands) checkApproval(ctx context.Context, r *sessionv1.ResolveApprov
 	if err := checkObject("updated_arguments_json", r.UpdatedArgumentsJson); err != nil {
 		return err
 	}
-	p, err := s.Store.GetPending(ctx, key(ctx, r.Parent), r.CallId)
+	p, err := s.Store.GetPending(ctx, request.Key(ctx, r.Parent), r.CallId)
 	switch {
 	case errors.Is(err, store.ErrCallNotWaiting):
 		return nil
@@ -95,7 +96,7 @@ func (s *commands) checkAnswer(ctx context.Context, r *sessionv1.AnswerQuestionR
 	if r.Action != commonv1.QuestionAction_QUESTION_ACTION_ACCEPT {
 		return nil
 	}
-	p, err := s.Store.GetPending(ctx, key(ctx, r.Parent), r.CallId)
+	p, err := s.Store.GetPending(ctx, request.Key(ctx, r.Parent), r.CallId)
 	switch {
 	case errors.Is(err, store.ErrCallNotWaiting):
 		return checkObject("content_json", r.ContentJson)

@@ -16,6 +16,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -50,7 +51,7 @@ func (s *commands) answerError(ctx context.Context, err error, g submittedAnswer
 	if errors.As(err, &before) {
 		f, err = fateOfCommand(before.Command)
 	} else {
-		f, err = s.fateOf(ctx, key(ctx, g.session), g.call)
+		f, err = s.fateOf(ctx, request.Key(ctx, g.session), g.call)
 	}
 	if err != nil {
 		return refusal.Store(err, refusal.Subject{Session: g.session})

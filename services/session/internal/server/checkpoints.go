@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -77,7 +78,7 @@ func notMade(session string, f *sessionv1.CheckpointFailed) error {
 // GetCheckpoint reads a checkpoint.
 func (x *CheckpointServer) GetCheckpoint(ctx context.Context, r *sessionv1.GetCheckpointRequest) (*sessionv1.GetCheckpointResponse, error) {
 	session, child, _ := strings.Cut(r.Name, "/checkpoints/")
-	found, err := x.s.Store.GetCheckpoint(ctx, key(ctx, session), child)
+	found, err := x.s.Store.GetCheckpoint(ctx, request.Key(ctx, session), child)
 	if err != nil {
 		return nil, checkpointError(err, r.Name)
 	}
@@ -97,7 +98,7 @@ func checkpointError(err error, name string) error {
 func (x *CheckpointServer) ListCheckpoints(
 	ctx context.Context, r *sessionv1.ListCheckpointsRequest,
 ) (*sessionv1.ListCheckpointsResponse, error) {
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	scope := "ListCheckpoints\x00" + k.Tenant + "\x00" + k.Session
 	var before int64
 	if r.PageToken != "" {
@@ -154,7 +155,7 @@ func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.Rewin
 	if err != nil {
 		return nil, err
 	}
-	resp.Session, err = x.s.Store.GetSession(ctx, key(ctx, r.Name))
+	resp.Session, err = x.s.Store.GetSession(ctx, request.Key(ctx, r.Name))
 	return resp, refusal.Store(err, refusal.Subject{Session: r.Name})
 }
 
@@ -203,7 +204,7 @@ var errSeen = errors.New("seen")
 func (s *events) await(ctx context.Context, session string, after int64, is func(*sessionv1.Event) (bool, error)) error {
 	var outcome error
 	err := s.follow(ctx, following{
-		key: key(ctx, session), after: after, idle: s.IdleProgress,
+		key: request.Key(ctx, session), after: after, idle: s.IdleProgress,
 		event: func(e *sessionv1.Event) error {
 			found, err := is(e)
 			if !found {

@@ -13,6 +13,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -52,7 +53,7 @@ func (s *commands) SetPermissionMode(
 		return nil, refusal.Input("turn", fmt.Sprintf("%s is not a turn of %s.", r.Turn, r.Name))
 	}
 	if r.PermissionMode == commonv1.PermissionMode_PERMISSION_MODE_BYPASS {
-		spec, err := s.Directory.Pinned(ctx, key(ctx, r.Name), r.Name)
+		spec, err := s.Directory.Pinned(ctx, request.Key(ctx, r.Name), r.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -145,9 +146,9 @@ func (s *commands) submit(
 	if err != nil {
 		return store.Answer{}, fmt.Errorf("marshal the request: %w", err)
 	}
-	submit.Key = key(ctx, session)
-	submit.Command.Body, submit.Command.User = body, user(ctx)
-	submit.Request = keepForADay(store.RequestOf(method, session, requestID, r))
+	submit.Key = request.Key(ctx, session)
+	submit.Command.Body, submit.Command.User = body, request.User(ctx)
+	submit.Request = request.KeepForADay(store.RequestOf(method, session, requestID, r))
 	return s.Store.Submit(ctx, submit)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/media"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 )
 
 // content returns the content of a message with the files that it names, and checks it.
@@ -73,7 +74,7 @@ func (c *Config) fetch(ctx context.Context, m *commonv1.Media, field string) (er
 
 // mayRead refuses credentials that are limited to other scopes.
 func mayRead(ctx context.Context, scope, field string) error {
-	if !caller(ctx).Allows(scope) {
+	if !request.Caller(ctx).Allows(scope) {
 		return refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
 			"The credential does not have the scope "+scope+", which reading this file needs.", apierr.Field(field, "needs the scope "+scope))
 	}
@@ -125,7 +126,7 @@ func (c *Config) fetchWorkspace(ctx context.Context, uri, field string) (title s
 	}
 	w, session := workspaces{c}, "sessions/"+id
 	found, err := w.exists(ctx, session)
-	if err == nil && !caller(ctx).Sees(strings.TrimPrefix(found.User, "users/")) {
+	if err == nil && !request.Caller(ctx).Sees(strings.TrimPrefix(found.User, "users/")) {
 		err = refusal.SessionNotFound(session)
 	}
 	if err != nil {

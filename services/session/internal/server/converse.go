@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -16,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 )
 
 // conversations are the two-way streams of sessions.
@@ -47,7 +47,7 @@ func (s *conversations) Converse(stream grpc.BidiStreamingServer[sessionv1.Conve
 		}
 	})
 	return s.events.follow(ctx, following{
-		key: key(ctx, open.Session), after: open.AfterSeq, idle: s.IdleProgress,
+		key: request.Key(ctx, open.Session), after: open.AfterSeq, idle: s.IdleProgress,
 		event: func(e *sessionv1.Event) error {
 			return out.send(&sessionv1.ConverseResponse{Kind: &sessionv1.ConverseResponse_Event{Event: e}})
 		},
@@ -72,7 +72,7 @@ func (s *conversations) open(
 	if open == nil {
 		return nil, refusal.Input("kind", "The first input has to be open; it names the session.")
 	}
-	if err := s.events.checkAfter(ctx, key(ctx, open.Session), open.Session, open.AfterSeq); err != nil {
+	if err := s.events.checkAfter(ctx, request.Key(ctx, open.Session), open.Session, open.AfterSeq); err != nil {
 		return nil, err
 	}
 	return open, stream.SendHeader(metadata.MD{})
@@ -182,5 +182,3 @@ func sameSession(session string, named, requestID *string) error {
 	}
 	return nil
 }
-
-func lastSegment(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/trigger"
@@ -70,7 +71,7 @@ func (x *TriggerServer) fire(ctx context.Context, row *store.TriggerRow, r *sess
 		return "", refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_PAUSED,
 			fmt.Sprintf("%s is paused, or its user was deleted. Let it go on with `fairlead triggers resume`.", t.Name), apierr.Precondition("PAUSED", t.Name, "is paused"))
 	}
-	why, err := x.s.Submit.MayNotSend(ctx, key(ctx, t.Session), row.User)
+	why, err := x.s.Submit.MayNotSend(ctx, request.Key(ctx, t.Session), row.User)
 	switch {
 	case err != nil:
 		return "", refusal.Store(err, refusal.Subject{Session: t.Session})

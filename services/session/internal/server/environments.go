@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -37,7 +38,7 @@ func (x *EnvironmentServer) CreateEnvironment(
 	if name == "" {
 		name = "e" + id.New() // a name begins with a letter
 	}
-	out, err := x.write(ctx, "environments/"+name, r.Spec, store.AgentWrite{Request: keepForADay(store.RequestOf("CreateEnvironment", "", r.RequestId, r))})
+	out, err := x.write(ctx, "environments/"+name, r.Spec, store.AgentWrite{Request: request.Lasting("CreateEnvironment", "", r)})
 	return &sessionv1.CreateEnvironmentResponse{Environment: out}, err
 }
 
@@ -46,7 +47,7 @@ func (x *EnvironmentServer) UpdateEnvironment(
 	ctx context.Context, r *sessionv1.UpdateEnvironmentRequest,
 ) (*sessionv1.UpdateEnvironmentResponse, error) {
 	out, err := x.write(ctx, r.Name, r.Spec, store.AgentWrite{
-		Expected: r.ExpectedVersion, Request: keepForADay(store.RequestOf("UpdateEnvironment", r.Name, r.RequestId, r)),
+		Expected: r.ExpectedVersion, Request: request.Lasting("UpdateEnvironment", r.Name, r),
 	})
 	return &sessionv1.UpdateEnvironmentResponse{Environment: out}, err
 }
@@ -64,7 +65,7 @@ func (x *EnvironmentServer) write(
 		return nil, fmt.Errorf("marshal %s: %w", name, err)
 	}
 	sum := sha256.Sum256(body)
-	w.Tenant, w.User = principal.Tenant(ctx), user(ctx)
+	w.Tenant, w.User = principal.Tenant(ctx), request.User(ctx)
 	w.AgentRevision = store.AgentRevision{Name: name, Revision: hex.EncodeToString(sum[:8]), Spec: body}
 	answer, err := x.s.Store.WriteAgent(ctx, w)
 	if errors.Is(err, store.ErrConflict) {
@@ -107,7 +108,7 @@ func (x *EnvironmentServer) ArchiveEnvironment(
 	ctx context.Context, r *sessionv1.ArchiveEnvironmentRequest,
 ) (*sessionv1.ArchiveEnvironmentResponse, error) {
 	_, err := x.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
-		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: keepForADay(store.RequestOf("ArchiveEnvironment", r.Name, r.RequestId, r)),
+		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: request.Lasting("ArchiveEnvironment", r.Name, r),
 	})
 	if err != nil {
 		return nil, refusal.Environment(err, r.Name, r.RequestId)

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 )
@@ -27,7 +28,7 @@ type events struct{ *Config }
 
 // ListEvents reads a page of a session's log.
 func (s *events) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest) (*sessionv1.ListEventsResponse, error) {
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	scope := fmt.Sprintf("ListEvents\x00%s\x00%s\x00%d", k.Tenant, k.Session, r.AfterSeq)
 	after := r.AfterSeq
 	if err := s.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
@@ -62,7 +63,7 @@ func (s *events) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest)
 // StreamEvents replays and follows a session's log.
 func (s *events) StreamEvents(r *sessionv1.StreamEventsRequest, stream grpc.ServerStreamingServer[sessionv1.StreamEventsResponse]) error {
 	ctx := stream.Context()
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	if err := s.checkAfter(ctx, k, r.Parent, r.AfterSeq); err != nil {
 		return err
 	}
@@ -246,7 +247,7 @@ func (s *events) steeredBefore(ctx context.Context, t *sessionv1.Turn, after int
 	}
 	session, _ := splitTurn(t.Name)
 	for at := t.AfterSeq; at < after; {
-		events, err := s.Store.ListEvents(ctx, key(ctx, session), at, pageEvents, pageBytes)
+		events, err := s.Store.ListEvents(ctx, request.Key(ctx, session), at, pageEvents, pageBytes)
 		if err != nil {
 			return "", refusal.Store(err, refusal.Subject{Session: session})
 		}
@@ -270,7 +271,7 @@ type messageCursor struct {
 // ListMessages lists a page of the conversation. All pages of a list show the
 // same conversation, even if the head moves meanwhile.
 func (s *events) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequest) (*sessionv1.ListMessagesResponse, error) {
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	scope := "ListMessages\x00" + k.Tenant + "\x00" + k.Session
 	var c messageCursor
 	if err := s.list(ctx, k, r.Parent, r.PageToken, scope, &c); err != nil {
@@ -281,7 +282,7 @@ func (s *events) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequ
 		if err != nil {
 			return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 		}
-		c.Head = lastSegment(session.Head)
+		c.Head = request.LastSegment(session.Head)
 	}
 	resp := &sessionv1.ListMessagesResponse{}
 	if c.Head == "" {
@@ -290,7 +291,7 @@ func (s *events) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequ
 	size := page.Size(r.PageSize, 50, 1000)
 	messages, more, err := page.Fill(size, func(last *sessionv1.Message, n int) ([]*sessionv1.Message, error) {
 		if last != nil {
-			c.After = lastSegment(last.Name)
+			c.After = request.LastSegment(last.Name)
 		}
 		return s.Store.ListMessages(ctx, k, c.Head, c.After, n)
 	})
@@ -299,7 +300,7 @@ func (s *events) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequ
 	}
 	resp.Messages = messages
 	if more {
-		resp.NextPageToken = page.Encode(scope, messageCursor{Head: c.Head, After: lastSegment(messages[len(messages)-1].Name)})
+		resp.NextPageToken = page.Encode(scope, messageCursor{Head: c.Head, After: request.LastSegment(messages[len(messages)-1].Name)})
 	}
 	return resp, nil
 }

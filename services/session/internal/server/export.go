@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
@@ -58,7 +59,7 @@ func (s *exports) ExportSession(
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	if err := s.spoolTranscript(ctx, key(ctx, r.Name), file); err != nil {
+	if err := s.spoolTranscript(ctx, request.Key(ctx, r.Name), file); err != nil {
 		return refusal.Store(err, refusal.Subject{Session: r.Name})
 	}
 	archive := r.Format == sessionv1.ExportFormat_EXPORT_FORMAT_ARCHIVE
@@ -155,7 +156,7 @@ func (s *exports) writeTurns(ctx context.Context, k store.Key, w *transcript.Wri
 			if err := w.Turn(t); err != nil {
 				return err
 			}
-			after = lastSegment(t.Name)
+			after = request.LastSegment(t.Name)
 		}
 		if len(some) < exportRows {
 			return nil
@@ -173,7 +174,7 @@ func (s *exports) writeMessages(ctx context.Context, k store.Key, w *transcript.
 			if err := w.Message(m); err != nil {
 				return err
 			}
-			after = lastSegment(m.Name)
+			after = request.LastSegment(m.Name)
 		}
 	}
 }

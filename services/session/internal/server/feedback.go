@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -24,14 +25,14 @@ func (s *Server) FeedbackService() *FeedbackServer { return &FeedbackServer{s: s
 func (x *FeedbackServer) CreateFeedback(
 	ctx context.Context, r *sessionv1.CreateFeedbackRequest,
 ) (*sessionv1.CreateFeedbackResponse, error) {
-	if _, err := x.s.Store.SessionOwner(ctx, key(ctx, r.Parent)); err != nil {
+	if _, err := x.s.Store.SessionOwner(ctx, request.Key(ctx, r.Parent)); err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	session, turnID := splitTurn(r.Feedback.Turn)
 	if session != r.Parent {
 		return nil, refusal.Input("feedback.turn", fmt.Sprintf("%s is not a turn of %s.", r.Feedback.Turn, r.Parent))
 	}
-	turn, err := x.s.Store.GetTurn(ctx, key(ctx, session), turnID)
+	turn, err := x.s.Store.GetTurn(ctx, request.Key(ctx, session), turnID)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: session, Turn: r.Feedback.Turn})
 	}
@@ -65,7 +66,7 @@ func (x *FeedbackServer) CreateFeedback(
 
 // ListFeedback lists a page of a session's feedback.
 func (x *FeedbackServer) ListFeedback(ctx context.Context, r *sessionv1.ListFeedbackRequest) (*sessionv1.ListFeedbackResponse, error) {
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	scope := "ListFeedback\x00" + k.Tenant + "\x00" + k.Session
 	var before string
 	if r.PageToken != "" {
@@ -75,7 +76,7 @@ func (x *FeedbackServer) ListFeedback(ctx context.Context, r *sessionv1.ListFeed
 	}
 	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Feedback, n int) ([]*sessionv1.Feedback, error) {
 		if last != nil {
-			before = lastSegment(last.Name)
+			before = request.LastSegment(last.Name)
 		}
 		return x.s.Store.ListFeedback(ctx, k, before, n)
 	})
@@ -84,7 +85,7 @@ func (x *FeedbackServer) ListFeedback(ctx context.Context, r *sessionv1.ListFeed
 	}
 	resp := &sessionv1.ListFeedbackResponse{Feedback: all}
 	if more {
-		resp.NextPageToken = page.Encode(scope, lastSegment(all[len(all)-1].Name))
+		resp.NextPageToken = page.Encode(scope, request.LastSegment(all[len(all)-1].Name))
 	}
 	return resp, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -95,7 +96,7 @@ func (s *fileService) file(ctx context.Context, name string) (*store.FileRow, er
 		return nil, err
 	}
 	row, err := s.Store.GetFile(ctx, principal.Tenant(ctx), strings.TrimPrefix(name, "files/"))
-	if err == nil && !caller(ctx).Sees(row.User) {
+	if err == nil && !request.Caller(ctx).Sees(row.User) {
 		err = store.ErrNotFound
 	}
 	if err != nil {
@@ -112,7 +113,7 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	p, f := caller(ctx), r.GetFile()
+	p, f := request.Caller(ctx), r.GetFile()
 	if f == nil {
 		f = &sessionv1.File{}
 	}
@@ -127,7 +128,7 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 	n := store.NewFile{
 		Owner: store.Owner{Tenant: p.Tenant, User: p.User}, ID: id.New(), Promised: promised, UploadTTL: s.Files.UploadTTL, Limits: s.Files.Limits,
 		File: &sessionv1.File{Filename: f.Filename, MediaType: cmp.Or(f.MediaType, anyType), Size: f.Size},
-		TTL:  cmp.Or(r.GetTtl().AsDuration(), s.FileTTL), Request: keepForADay(store.RequestOf("CreateFile", p.User, r.RequestId, r)),
+		TTL:  cmp.Or(r.GetTtl().AsDuration(), s.FileTTL), Request: request.Lasting("CreateFile", p.User, r),
 	}
 	if n.TTL > 0 {
 		n.TTL = max(n.TTL, time.Second)
@@ -252,7 +253,7 @@ func (s *fileService) ListFiles(ctx context.Context, r *sessionv1.ListFilesReque
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	at := store.FilePage{Tenant: p.Tenant, User: p.User}
 	if p.Role >= principal.RoleOperator {
 		at.User = ""
@@ -321,7 +322,7 @@ func (s *fileService) DeleteFile(ctx context.Context, r *sessionv1.DeleteFileReq
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	p, k := caller(ctx), keepForADay(store.RequestOf("DeleteFile", r.Name, r.RequestId, r))
+	p, k := request.Caller(ctx), request.Lasting("DeleteFile", r.Name, r)
 	row, err := s.Store.GetFile(ctx, p.Tenant, strings.TrimPrefix(r.Name, "files/"))
 	if err == nil && !p.Sees(row.User) {
 		return nil, fileNotFound(r.Name)

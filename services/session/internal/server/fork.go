@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -33,13 +34,13 @@ type forks struct{ *Config }
 // with its request id finds that workspace again, because its id follows from
 // the request id.
 func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest) (*sessionv1.ForkSessionResponse, error) {
-	from, to := key(ctx, r.Name), key(ctx, r.SessionId)
+	from, to := request.Key(ctx, r.Name), request.Key(ctx, r.SessionId)
 	if to.Session == "" {
-		to.Session = derivedID(store.Key{Tenant: from.Tenant, Session: from.Session + ownScope(ctx)}, r.RequestId)
+		to.Session = derivedID(store.Key{Tenant: from.Tenant, Session: from.Session + request.OwnScope(ctx)}, r.RequestId)
 	}
 	about := refusal.Subject{Session: "sessions/" + to.Session, RequestID: r.RequestId}
 	n := store.NewSession{
-		Key: to, User: user(ctx), Caps: s.Use.Sessions(to.Tenant, user(ctx)), Request: keepForADay(store.RequestOf("ForkSession", r.Name+ownScope(ctx), r.RequestId, r)),
+		Key: to, User: request.User(ctx), Caps: s.Use.Sessions(to.Tenant, request.User(ctx)), Request: request.Lasting("ForkSession", r.Name+request.OwnScope(ctx), r),
 		Event: &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{ForkedFrom: r.Name}}},
 	}
 	_, err := s.Store.GetSession(ctx, to)
@@ -146,7 +147,7 @@ func (s *forks) forkPoint(ctx context.Context, from store.Key, source *sessionv1
 		if source.ActiveTurn != "" {
 			return "", refusal.SessionActive(source.Name)
 		}
-		return lastSegment(source.Head), nil
+		return request.LastSegment(source.Head), nil
 	}
 	session, turnID := splitTurn(turn)
 	if session != source.Name {
@@ -162,7 +163,7 @@ func (s *forks) forkPoint(ctx context.Context, from store.Key, source *sessionv1
 	case t.Head == "":
 		return "", turnNotEnded(turn, "ended before it began, so nothing comes after it. Fork from the turn before it.")
 	}
-	return lastSegment(t.Head), nil
+	return request.LastSegment(t.Head), nil
 }
 
 func turnNotEnded(turn, why string) error {
@@ -188,7 +189,7 @@ func (s *forks) copyMessages(ctx context.Context, from, to store.Key, head strin
 			return nil, err
 		}
 		for _, m := range some {
-			after = lastSegment(m.Name)
+			after = request.LastSegment(m.Name)
 			name := "sessions/" + to.Session + "/messages/" + id.New()
 			renamed[m.Name] = name
 			c := proto.CloneOf(m)
@@ -237,8 +238,8 @@ func (s *forks) copyWorkspace(ctx context.Context, from, to string) (made bool, 
 // hold keeps the id of a session whose files come before it: otherwise another user could make a session of this
 // id, and would see the files.
 func (s *forks) hold(ctx context.Context, session string) error {
-	k := key(ctx, session)
-	if err := s.Store.HoldID(ctx, k, user(ctx)); err != nil {
+	k := request.Key(ctx, session)
+	if err := s.Store.HoldID(ctx, k, request.User(ctx)); err != nil {
 		return err
 	}
 	switch _, err := s.Store.SessionOwner(ctx, k); {

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
 )
@@ -107,12 +108,12 @@ func (s *imports) receiveTo(
 
 // importFile makes the session, or finds the one that the same request has made.
 func (s *imports) importFile(ctx context.Context, open *sessionv1.ImportOpen, upload *os.File, sum []byte) (*sessionv1.Session, error) {
-	to := key(ctx, open.SessionId)
+	to := request.Key(ctx, open.SessionId)
 	if to.Session == "" {
-		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import" + ownScope(ctx)}, open.RequestId)
+		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import" + request.OwnScope(ctx)}, open.RequestId)
 	}
 	about := refusal.Subject{Session: "sessions/" + to.Session, RequestID: open.RequestId}
-	in := store.Import{Key: to, User: user(ctx), Caps: s.Use.Sessions(to.Tenant, user(ctx)), Request: keepForADay(importRequest(ctx, open, sum)), Batches: deleted}
+	in := store.Import{Key: to, User: request.User(ctx), Caps: s.Use.Sessions(to.Tenant, request.User(ctx)), Request: request.KeepForADay(importRequest(ctx, open, sum)), Batches: deleted}
 	_, err := s.Store.GetSession(ctx, to)
 	switch {
 	case err == nil:
@@ -139,7 +140,7 @@ func deleted(yield func(store.ImportBatch, error) bool) {
 // importRequest returns the idempotency key of an import: the file is part of
 // it.
 func importRequest(ctx context.Context, open *sessionv1.ImportOpen, sum []byte) store.Request {
-	r := store.RequestOf("ImportSession", ownScope(ctx), open.RequestId, open)
+	r := store.RequestOf("ImportSession", request.OwnScope(ctx), open.RequestId, open)
 	both := sha256.Sum256(append(r.Digest, sum...))
 	r.Digest = both[:]
 	return r

@@ -29,6 +29,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -332,16 +333,16 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 		return s.SessionFileService().ListSessionArtifacts(ctx, &sessionv1.ListSessionArtifactsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
 	},
 	"AuditService.ListAuditEntries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.AuditService().ListAuditEntries(ctx, &sessionv1.ListAuditEntriesRequest{PageSize: size, PageToken: token})
+		return (&tenancy.AuditServer{Config: people(s)}).ListAuditEntries(ctx, &sessionv1.ListAuditEntriesRequest{PageSize: size, PageToken: token})
 	},
 	"IdentityService.ListTenants": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.IdentityService().ListTenants(ctx, &sessionv1.ListTenantsRequest{PageSize: size, PageToken: token})
+		return (&tenancy.IdentityServer{Config: people(s)}).ListTenants(ctx, &sessionv1.ListTenantsRequest{PageSize: size, PageToken: token})
 	},
 	"IdentityService.ListUsers": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.IdentityService().ListUsers(ctx, &sessionv1.ListUsersRequest{PageSize: size, PageToken: token})
+		return (&tenancy.IdentityServer{Config: people(s)}).ListUsers(ctx, &sessionv1.ListUsersRequest{PageSize: size, PageToken: token})
 	},
 	"IdentityService.ListKeys": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.IdentityService().ListKeys(ctx, &sessionv1.ListKeysRequest{PageSize: size, PageToken: token})
+		return (&tenancy.IdentityServer{Config: people(s)}).ListKeys(ctx, &sessionv1.ListKeysRequest{PageSize: size, PageToken: token})
 	},
 	"SessionToolService.ListSessionTools": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.SessionToolService().ListSessionTools(ctx, &sessionv1.ListSessionToolsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
@@ -480,3 +481,6 @@ type huge struct {
 func (h *huge) ListTurns(context.Context, store.Key, string, int) ([]*sessionv1.Turn, error) {
 	return h.turns, nil
 }
+
+// people is the configuration of what lists users, keys and the audit log.
+func people(s *Server) *tenancy.Config { return &tenancy.Config{Store: s.Store} }

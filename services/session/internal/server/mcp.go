@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -34,7 +35,7 @@ func (s *Server) MCPService() *MCPServer { return &MCPServer{s: s} }
 // mcpOwner returns the caller, and the name of the server that a request names.
 func mcpOwner(ctx context.Context, resource string) (store.Owner, string, error) {
 	parent, name, _ := strings.Cut(resource, "/mcpServers/")
-	o := store.Owner{Tenant: key(ctx, "").Tenant, User: user(ctx)}
+	o := store.Owner{Tenant: request.Key(ctx, "").Tenant, User: request.User(ctx)}
 	if own := "users/" + o.User; parent != own && parent != "users/me" {
 		return o, name, refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
 			"You may see and set only your own MCP servers, which are "+own+"/mcpServers.", apierr.Resource("fairlead.dev/UserMcpServer", parent, "another user's"))
@@ -45,7 +46,7 @@ func mcpOwner(ctx context.Context, resource string) (store.Owner, string, error)
 // GetMcpStatus reads what works of a session's servers.
 func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusRequest) (*sessionv1.GetMcpStatusResponse, error) {
 	parent := strings.TrimSuffix(r.Name, "/mcp")
-	k := key(ctx, parent)
+	k := request.Key(ctx, parent)
 	spec, err := x.s.Directory.Pinned(ctx, k, parent)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusR
 func (c *Config) listTools(
 	ctx context.Context, k store.Key, parent string, spec agent.Spec, r *toolsv1.ListSessionToolsRequest,
 ) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
-	loaded, err := mcp.Load(ctx, c.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: user(ctx)})
+	loaded, err := mcp.Load(ctx, c.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: request.User(ctx)})
 	if err != nil {
 		return nil, nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}
@@ -100,7 +101,7 @@ func (x *MCPServer) SetUserMcpServer(
 	if err := x.s.checkMCP(ctx, "server", []*commonv1.McpServer{server}); err != nil {
 		return nil, err
 	}
-	set, err := x.s.Store.SetMCPServer(ctx, o, server, keepForADay(store.RequestOf("SetUserMcpServer", r.Name, r.RequestId, r)))
+	set, err := x.s.Store.SetMCPServer(ctx, o, server, request.Lasting("SetUserMcpServer", r.Name, r))
 	switch {
 	case errors.Is(err, store.ErrTooMany):
 		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
@@ -182,7 +183,7 @@ func (x *MCPServer) DeleteUserMcpServer(
 	if err != nil {
 		return nil, err
 	}
-	err = x.s.Store.DeleteMCPServer(ctx, o, name, keepForADay(store.RequestOf("DeleteUserMcpServer", r.Name, r.RequestId, r)))
+	err = x.s.Store.DeleteMCPServer(ctx, o, name, request.Lasting("DeleteUserMcpServer", r.Name, r))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, mcpNotFound(r.Name)
 	}

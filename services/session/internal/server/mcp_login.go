@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -39,12 +40,12 @@ func (x *MCPServer) LogoutMcpServer(ctx context.Context, r *sessionv1.LogoutMcpS
 // named returns the server `sessions/{session}/mcp/{server}`, for the caller as the acting user.
 func (x *MCPServer) named(ctx context.Context, name string) (*commonv1.McpServer, error) {
 	parent, server, _ := strings.Cut(name, "/mcp/")
-	k := key(ctx, parent)
+	k := request.Key(ctx, parent)
 	spec, err := x.s.Directory.Pinned(ctx, k, parent)
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := mcp.Load(ctx, x.s.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: user(ctx)})
+	loaded, err := mcp.Load(ctx, x.s.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: request.User(ctx)})
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}

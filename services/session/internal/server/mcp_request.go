@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -51,7 +52,7 @@ func (x *MCPServer) WatchMcpResource(
 // the permissions of the session's next turn. The tools service knows the operator's servers.
 func (x *MCPServer) at(ctx context.Context, name string) (*toolsv1.McpRequest, error) {
 	parent, server, _ := strings.Cut(name, "/mcp/")
-	k := key(ctx, parent)
+	k := request.Key(ctx, parent)
 	session, err := x.s.Store.GetSession(ctx, k)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: parent})
@@ -60,7 +61,7 @@ func (x *MCPServer) at(ctx context.Context, name string) (*toolsv1.McpRequest, e
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := mcp.Load(ctx, x.s.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: user(ctx)})
+	loaded, err := mcp.Load(ctx, x.s.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: request.User(ctx)})
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}

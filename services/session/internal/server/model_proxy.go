@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 )
 
 // ModelProxyServer implements ModelProxyService.
@@ -53,8 +54,8 @@ func (x *ModelProxyServer) CallModel(r *sessionv1.CallModelRequest, stream grpc.
 
 // payer returns who pays for the caller's requests.
 func (x *ModelProxyServer) payer(ctx context.Context, session string) (modelproxy.Payer, error) {
-	k := key(ctx, session)
-	p := modelproxy.Payer{Parties: budget.Parties{Tenant: k.Tenant, User: user(ctx), Session: k.Session}}
+	k := request.Key(ctx, session)
+	p := modelproxy.Payer{Parties: budget.Parties{Tenant: k.Tenant, User: request.User(ctx), Session: k.Session}}
 	if session == "" {
 		return p, nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -65,13 +66,13 @@ func (x *ModelServer) CreateModel(ctx context.Context, r *sessionv1.CreateModelR
 	if name == "" {
 		name = "m" + id.New() // a name begins with a letter
 	}
-	m, err := x.write(ctx, directory.OwnModelsFolder+name, r.Spec, store.AgentWrite{Most: directory.MostOwnModels, Request: keepForADay(store.RequestOf("CreateModel", "", r.RequestId, r))})
+	m, err := x.write(ctx, directory.OwnModelsFolder+name, r.Spec, store.AgentWrite{Most: directory.MostOwnModels, Request: request.Lasting("CreateModel", "", r)})
 	return &sessionv1.CreateModelResponse{Model: m}, err
 }
 
 // UpdateModel replaces the spec of an own entry.
 func (x *ModelServer) UpdateModel(ctx context.Context, r *sessionv1.UpdateModelRequest) (*sessionv1.UpdateModelResponse, error) {
-	m, err := x.write(ctx, r.Name, r.Spec, store.AgentWrite{Expected: r.ExpectedVersion, Request: keepForADay(store.RequestOf("UpdateModel", r.Name, r.RequestId, r))})
+	m, err := x.write(ctx, r.Name, r.Spec, store.AgentWrite{Expected: r.ExpectedVersion, Request: request.Lasting("UpdateModel", r.Name, r)})
 	return &sessionv1.UpdateModelResponse{Model: m}, err
 }
 
@@ -88,7 +89,7 @@ func (x *ModelServer) write(ctx context.Context, name string, spec *sessionv1.Mo
 		return nil, fmt.Errorf("marshal %s: %w", name, err)
 	}
 	sum := sha256.Sum256([]byte(spec.String()))
-	w.Tenant, w.User = principal.Tenant(ctx), user(ctx)
+	w.Tenant, w.User = principal.Tenant(ctx), request.User(ctx)
 	w.AgentRevision = store.AgentRevision{Name: name, Revision: hex.EncodeToString(sum[:8]), Spec: body}
 	answer, err := x.s.Store.WriteAgent(ctx, w)
 	if errors.Is(err, store.ErrConflict) {
@@ -115,7 +116,7 @@ func (x *ModelServer) read(ctx context.Context, name string, version int32) (*se
 // DeleteModel deletes an own entry.
 func (x *ModelServer) DeleteModel(ctx context.Context, r *sessionv1.DeleteModelRequest) (*sessionv1.DeleteModelResponse, error) {
 	_, err := x.s.Store.DeleteAgent(ctx, store.DeleteAgent{
-		Tenant: principal.Tenant(ctx), Name: r.Name, Request: keepForADay(store.RequestOf("DeleteModel", r.Name, r.RequestId, r)),
+		Tenant: principal.Tenant(ctx), Name: r.Name, Request: request.Lasting("DeleteModel", r.Name, r),
 	})
 	if err != nil {
 		return nil, refusal.Model(err, r.Name, r.RequestId)

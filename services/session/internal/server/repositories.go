@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
 )
@@ -125,7 +126,7 @@ func (s *repositoryService) keepPush(ctx context.Context, session, directory str
 	if !pushed && !known {
 		return nil
 	}
-	_, err = s.Store.UpdateSession(ctx, store.UpdateSession{Key: key(ctx, session), Change: func(b *sessionv1.Session) error {
+	_, err = s.Store.UpdateSession(ctx, store.UpdateSession{Key: request.Key(ctx, session), Change: func(b *sessionv1.Session) error {
 		b.PushedRepositories = slices.DeleteFunc(b.PushedRepositories, func(x *sessionv1.PushedRepository) bool { return x.Directory == directory })
 		if pushed {
 			b.PushedRepositories = append(b.PushedRepositories, &sessionv1.PushedRepository{Directory: directory, Url: p.Url, Branch: p.Branch})

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/schedule"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -42,8 +43,8 @@ func (x *ScheduleServer) CreateSchedule(
 		return nil, err
 	}
 	n := store.NewSchedule{
-		Key: key(ctx, r.Parent), ID: r.ScheduleId, User: user(ctx), Schedule: r.Schedule, Next: first(times),
-		Request: keepForADay(store.RequestOf("CreateSchedule", r.Parent, r.RequestId, r)),
+		Key: request.Key(ctx, r.Parent), ID: r.ScheduleId, User: request.User(ctx), Schedule: r.Schedule, Next: first(times),
+		Request: request.Lasting("CreateSchedule", r.Parent, r),
 	}
 	if n.ID == "" {
 		n.ID = id.New()
@@ -69,7 +70,7 @@ func (x *ScheduleServer) CreateSchedule(
 // sendable refuses a schedule whose turns would be refused, before its first
 // time.
 func (x *ScheduleServer) sendable(ctx context.Context, r *sessionv1.CreateScheduleRequest) error {
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	session, err := x.s.Store.GetSession(ctx, k)
 	if err != nil {
 		return refusal.Store(err, refusal.Subject{Session: r.Parent})
@@ -120,7 +121,7 @@ func scheduleError(err error, name, requestID string) error {
 
 func (x *ScheduleServer) read(ctx context.Context, name string) (*sessionv1.Schedule, error) {
 	session, child := splitSchedule(name)
-	row, err := x.s.Store.GetSchedule(ctx, key(ctx, session), child)
+	row, err := x.s.Store.GetSchedule(ctx, request.Key(ctx, session), child)
 	if err != nil {
 		return nil, scheduleError(err, name, "")
 	}
@@ -135,7 +136,7 @@ func (x *ScheduleServer) GetSchedule(ctx context.Context, r *sessionv1.GetSchedu
 
 // ListSchedules lists a page of a session's schedules.
 func (x *ScheduleServer) ListSchedules(ctx context.Context, r *sessionv1.ListSchedulesRequest) (*sessionv1.ListSchedulesResponse, error) {
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	scope := "ListSchedules\x00" + k.Tenant + "\x00" + k.Session
 	after := ""
 	if r.PageToken != "" {
@@ -173,8 +174,8 @@ func (x *ScheduleServer) PauseSchedule(ctx context.Context, r *sessionv1.PauseSc
 	}
 	session, child := splitSchedule(r.Name)
 	_, err = x.s.Store.PauseSchedule(ctx, store.PauseSchedule{
-		Key: key(ctx, session), ID: child, Paused: r.Paused, Next: first(times),
-		Request: keepForADay(store.RequestOf("PauseSchedule", r.Name, r.RequestId, r)),
+		Key: request.Key(ctx, session), ID: child, Paused: r.Paused, Next: first(times),
+		Request: request.Lasting("PauseSchedule", r.Name, r),
 	})
 	if err != nil {
 		return nil, scheduleError(err, r.Name, r.RequestId)
@@ -188,7 +189,7 @@ func (x *ScheduleServer) DeleteSchedule(
 	ctx context.Context, r *sessionv1.DeleteScheduleRequest,
 ) (*sessionv1.DeleteScheduleResponse, error) {
 	session, child := splitSchedule(r.Name)
-	_, err := x.s.Store.DeleteSchedule(ctx, key(ctx, session), child, keepForADay(store.RequestOf("DeleteSchedule", r.Name, r.RequestId, r)))
+	_, err := x.s.Store.DeleteSchedule(ctx, request.Key(ctx, session), child, request.Lasting("DeleteSchedule", r.Name, r))
 	if err != nil {
 		return nil, scheduleError(err, r.Name, r.RequestId)
 	}

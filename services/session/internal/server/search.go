@@ -9,6 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/search"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
@@ -22,7 +23,7 @@ type searchCursor struct {
 // SearchMessages finds messages of ended turns, including turns that were
 // undone.
 func (s *events) SearchMessages(ctx context.Context, r *sessionv1.SearchMessagesRequest) (*sessionv1.SearchMessagesResponse, error) {
-	k := key(ctx, r.Session)
+	k := request.Key(ctx, r.Session)
 	owner := listedUser(ctx, r.User)
 	scope := "SearchMessages\x00" + k.Tenant + "\x00" + k.Session + "\x00" + r.Query
 	if owner != "" {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,7 +13,6 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
@@ -26,9 +24,6 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
-
-// keepRequests is how long request ids are kept that do not belong to a session.
-const keepRequests = store.HoldTime
 
 // Capabilities reports what this server can do beside its models; each may be nil.
 type Capabilities struct {
@@ -156,30 +151,3 @@ func New(c Config) *Server {
 
 // Close waits for the goroutines of handlers. No RPC runs any more.
 func (s *Server) Close() { s.streams.Wait() }
-
-// key returns the store's key of `sessions/{session}`; the schema has checked
-// the form. The tenant comes only from the principal.
-func key(ctx context.Context, session string) store.Key {
-	return store.Key{Tenant: principal.Tenant(ctx), Session: strings.TrimPrefix(session, "sessions/")}
-}
-
-func user(ctx context.Context) string {
-	p, _ := principal.From(ctx)
-	return p.User
-}
-
-// ownScope returns the scope of the request ids of a request that names nothing: no user gets the answer to
-// another's. Before there were users it was empty, and so it stays for the only one of then.
-func ownScope(ctx context.Context) string {
-	if u := user(ctx); u != "default" {
-		return "users/" + u
-	}
-	return ""
-}
-
-// keepForADay gives a request id a lifetime of its own, independent of a
-// session.
-func keepForADay(r store.Request) store.Request {
-	r.KeepUntil = time.Now().Add(keepRequests)
-	return r
-}

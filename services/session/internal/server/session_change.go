@@ -7,6 +7,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -18,12 +19,12 @@ func (s *sessions) UpdateSession(ctx context.Context, r *sessionv1.UpdateSession
 	if err := checkMetadata(r.GetMetadataJson(), "metadata_json"); err != nil {
 		return nil, err
 	}
-	k := key(ctx, r.Name)
+	k := request.Key(ctx, r.Name)
 	if err := s.allowed(ctx, k, r); err != nil {
 		return nil, err
 	}
 	_, err := s.Store.UpdateSession(ctx, store.UpdateSession{
-		Key: k, Request: keepForADay(store.RequestOf("UpdateSession", r.Name, r.RequestId, r)),
+		Key: k, Request: request.Lasting("UpdateSession", r.Name, r),
 		Change: func(session *sessionv1.Session) error { return updateSession(session, r) },
 	})
 	if errors.Is(err, store.ErrTooMany) {
@@ -78,9 +79,9 @@ func updateSession(session *sessionv1.Session, r *sessionv1.UpdateSessionRequest
 
 // ArchiveSession archives a session, or brings it back.
 func (s *sessions) ArchiveSession(ctx context.Context, r *sessionv1.ArchiveSessionRequest) (*sessionv1.ArchiveSessionResponse, error) {
-	k := key(ctx, r.Name)
+	k := request.Key(ctx, r.Name)
 	_, err := s.Store.ArchiveSession(ctx, store.ArchiveSession{
-		Key: k, Undo: r.Undo, Request: keepForADay(store.RequestOf("ArchiveSession", r.Name, r.RequestId, r)),
+		Key: k, Undo: r.Undo, Request: request.Lasting("ArchiveSession", r.Name, r),
 	})
 	if err != nil {
 		return nil, sessionError(err, refusal.Subject{Session: r.Name, RequestID: r.RequestId})

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 )
@@ -25,7 +26,7 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 func (s *sessions) create(
 	ctx context.Context, r *sessionv1.CreateSessionRequest, from submit.Origin, limits *sessionv1.TurnLimits,
 ) (*sessionv1.CreateSessionResponse, error) {
-	k := key(ctx, r.SessionId)
+	k := request.Key(ctx, r.SessionId)
 	if k.Session == "" {
 		k.Session = id.New()
 	}
@@ -42,7 +43,7 @@ func (s *sessions) create(
 	if a, err = s.Directory.InEnvironment(ctx, k.Tenant, r.GetSession().GetEnvironment(), a); err != nil {
 		return nil, err
 	}
-	if a, err = s.Directory.WithSkills(ctx, k.Tenant, user(ctx), r.GetSession().GetSkills(), a); err != nil {
+	if a, err = s.Directory.WithSkills(ctx, k.Tenant, request.User(ctx), r.GetSession().GetSkills(), a); err != nil {
 		return nil, err
 	}
 	if err := s.Submit.CheckOptions(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
@@ -58,8 +59,8 @@ func (s *sessions) create(
 		return nil, err
 	}
 	n := newSession(k, a, r)
-	n.User, n.Caps = user(ctx), s.Use.Sessions(k.Tenant, user(ctx))
-	n.Request = keepForADay(store.RequestOf("CreateSession", ownScope(ctx), r.RequestId, r))
+	n.User, n.Caps = request.User(ctx), s.Use.Sessions(k.Tenant, request.User(ctx))
+	n.Request = request.Lasting("CreateSession", request.OwnScope(ctx), r)
 	first, err := s.firstTurn(ctx, &n, a.Spec, r.GetSession().GetFirstMessage(), from, limits)
 	if err != nil {
 		return nil, err

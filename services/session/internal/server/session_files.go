@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/artifact"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -267,7 +268,7 @@ func (s *sessionFileService) DeleteSessionFile(
 // epoch returns the epoch of the session's holder at the end of an upload.
 func (s *sessionFileService) epoch(ctx context.Context, session string) remote.Epoch {
 	return func() (int64, error) {
-		_, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
+		_, epoch, err := s.Store.PlaceOf(ctx, request.Key(ctx, session))
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return 0, refusal.Store(err, refusal.Subject{Session: session})
 		}

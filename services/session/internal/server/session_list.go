@@ -4,30 +4,25 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
-
-type sessionCursor struct {
-	Time time.Time `json:"t"`
-	ID   string    `json:"i"`
-}
 
 // ListSessions lists a page of sessions.
 func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequest) (*sessionv1.ListSessionsResponse, error) {
 	p := sessionPage(r)
-	p.Tenant, p.User = key(ctx, "").Tenant, listedUser(ctx, r.User)
+	p.Tenant, p.User = request.Key(ctx, "").Tenant, listedUser(ctx, r.User)
 	selected, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
 	}
 	scope := "ListSessions\x00" + string(selected)
-	var c sessionCursor
+	var c request.Cursor
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &c); err != nil {
 			return nil, refusal.Store(err, refusal.Subject{})
@@ -68,6 +63,6 @@ func sessionPage(r *sessionv1.ListSessionsRequest) store.SessionPage {
 	return p
 }
 
-func sessionCursorAt(s *sessionv1.Session) sessionCursor {
-	return sessionCursor{Time: s.CreateTime.AsTime(), ID: lastSegment(s.Name)}
+func sessionCursorAt(s *sessionv1.Session) request.Cursor {
+	return request.Cursor{Time: s.CreateTime.AsTime(), ID: request.LastSegment(s.Name)}
 }

@@ -12,6 +12,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -30,7 +31,7 @@ func (s *Server) SessionToolService() *SessionToolServer { return &SessionToolSe
 func (x *SessionToolServer) ListSessionTools(
 	ctx context.Context, r *sessionv1.ListSessionToolsRequest,
 ) (*sessionv1.ListSessionToolsResponse, error) {
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	scope := "ListSessionTools\x00" + k.Tenant + "\x00" + k.Session
 	after := ""
 	if err := x.s.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
@@ -86,7 +87,7 @@ func (x *SessionToolServer) CallTool(r *sessionv1.CallToolRequest, stream grpc.S
 		return err
 	}
 	return x.s.follow(ctx, following{
-		key: key(ctx, r.Parent), after: max(r.AfterSeq, t.AfterSeq), turn: t.Name, idle: x.s.IdleProgress,
+		key: request.Key(ctx, r.Parent), after: max(r.AfterSeq, t.AfterSeq), turn: t.Name, idle: x.s.IdleProgress,
 		event: func(e *sessionv1.Event) error {
 			return stream.Send(&sessionv1.CallToolResponse{Kind: &sessionv1.CallToolResponse_Event{Event: e}})
 		},
@@ -98,7 +99,7 @@ func (x *SessionToolServer) CallTool(r *sessionv1.CallToolRequest, stream grpc.S
 
 // accept submits a call and returns its turn.
 func (x *SessionToolServer) accept(ctx context.Context, r *sessionv1.CallToolRequest) (*sessionv1.Turn, error) {
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	session, err := x.s.Store.GetSession(ctx, k)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
@@ -115,7 +116,7 @@ func (x *SessionToolServer) accept(ctx context.Context, r *sessionv1.CallToolReq
 		return nil, err
 	}
 	t := submit.NewTurn(ctx, session, limits)
-	t.Call = &sessionv1.ToolUse{CallId: state.CallID(lastSegment(t.Name), 0, 0), Tool: r.Tool, ArgumentsJson: cmp.Or(r.ArgumentsJson, "{}")}
+	t.Call = &sessionv1.ToolUse{CallId: state.CallID(request.LastSegment(t.Name), 0, 0), Tool: r.Tool, ArgumentsJson: cmp.Or(r.ArgumentsJson, "{}")}
 	command, err := x.s.Submit.Command(ctx, k, t, &sessionv1.CreateTurnRequest{Parent: r.Parent, OnActive: r.OnActive, Options: session.TurnOptions})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -37,7 +38,7 @@ func greeting(k store.Key, a agent.Agent) []*sessionv1.Message {
 
 // GetSession reads a session.
 func (s *sessions) GetSession(ctx context.Context, r *sessionv1.GetSessionRequest) (*sessionv1.GetSessionResponse, error) {
-	session, err := s.Store.GetSession(ctx, key(ctx, r.Name))
+	session, err := s.Store.GetSession(ctx, request.Key(ctx, r.Name))
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: r.Name})
 	}
@@ -47,19 +48,19 @@ func (s *sessions) GetSession(ctx context.Context, r *sessionv1.GetSessionReques
 // listedUser returns the id of the user whose things a request lists, by name or all that the caller may see;
 // "" is the whole tenant.
 func listedUser(ctx context.Context, name string) string {
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	switch {
 	case p.Role < principal.RoleOperator:
 		return p.User // another user's were refused before
 	case name != "":
-		return userOf(ctx, name).User
+		return request.UserOf(ctx, name).User
 	}
 	return ""
 }
 
 // SessionOwner returns the user to whom a session belongs, or "" if there is no such session.
 func (s *sessions) SessionOwner(ctx context.Context, session string) (string, error) {
-	owner, err := s.Store.SessionOwner(ctx, key(ctx, session))
+	owner, err := s.Store.SessionOwner(ctx, request.Key(ctx, session))
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}
@@ -77,8 +78,8 @@ const deleteWait = 5 * time.Second
 // done it. Tools and sandbox delete their data now if they can be reached,
 // otherwise as soon as they can.
 func (s *sessions) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequest) (*sessionv1.DeleteSessionResponse, error) {
-	k := key(ctx, r.Name)
-	answer, err := s.Store.DeleteSession(ctx, k, keepForADay(store.RequestOf("DeleteSession", r.Name, r.RequestId, r)))
+	k := request.Key(ctx, r.Name)
+	answer, err := s.Store.DeleteSession(ctx, k, request.Lasting("DeleteSession", r.Name, r))
 	if errors.Is(err, store.ErrTurnActive) {
 		return nil, refusal.SessionActive(r.Name)
 	}

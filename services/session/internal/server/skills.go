@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -36,7 +37,7 @@ func (s *Server) SkillService() *SkillServer {
 // skillOwner returns the id of the user to whom a request's skills belong; empty for the tenant's.
 func skillOwner(ctx context.Context, asked string) string {
 	if asked == "users/me" {
-		return user(ctx)
+		return request.User(ctx)
 	}
 	return strings.TrimPrefix(asked, "users/")
 }
@@ -44,7 +45,7 @@ func skillOwner(ctx context.Context, asked string) string {
 // mayChange refuses to let anyone but an operator change a skill of the tenant. The gate has checked that a
 // user's skill belongs to the caller, or that the caller is an operator.
 func mayChange(ctx context.Context, owner string) error {
-	if owner != "" || caller(ctx).Role >= principal.RoleOperator {
+	if owner != "" || request.Caller(ctx).Role >= principal.RoleOperator {
 		return nil
 	}
 	return apierr.New(codes.PermissionDenied, apierr.Domain, apierr.ReasonRoleRequired,
@@ -60,7 +61,7 @@ func (x *SkillServer) CreateSkill(ctx context.Context, r *sessionv1.CreateSkillR
 		return nil, err
 	}
 	place := id.New()
-	out, err := x.write(ctx, owner, place, f, store.AgentWrite{Request: keepForADay(store.RequestOf("CreateSkill", owner, r.RequestId, r))})
+	out, err := x.write(ctx, owner, place, f, store.AgentWrite{Request: request.Lasting("CreateSkill", owner, r)})
 	return &sessionv1.CreateSkillResponse{Skill: out}, err
 }
 
@@ -79,7 +80,7 @@ func (x *SkillServer) UpdateSkill(ctx context.Context, r *sessionv1.UpdateSkillR
 		return nil, err
 	}
 	out, err := x.write(ctx, owner, newest.Store, f, store.AgentWrite{
-		Expected: r.ExpectedVersion, Request: keepForADay(store.RequestOf("UpdateSkill", directory.SkillRow(owner, f.Name), r.RequestId, r)),
+		Expected: r.ExpectedVersion, Request: request.Lasting("UpdateSkill", directory.SkillRow(owner, f.Name), r),
 	})
 	return &sessionv1.UpdateSkillResponse{Skill: out}, err
 }
@@ -122,7 +123,7 @@ func (x *SkillServer) RollbackSkill(ctx context.Context, r *sessionv1.RollbackSk
 		return nil, refusal.Skill(err, r.Name, r.RequestId)
 	}
 	out, err := x.put(ctx, owner, store.AgentWrite{
-		AgentRevision: old.AgentRevision, Expected: r.ExpectedVersion, RestoredFrom: r.Version, Request: keepForADay(store.RequestOf("RollbackSkill", row, r.RequestId, r)),
+		AgentRevision: old.AgentRevision, Expected: r.ExpectedVersion, RestoredFrom: r.Version, Request: request.Lasting("RollbackSkill", row, r),
 	})
 	return &sessionv1.RollbackSkillResponse{Skill: out}, err
 }
@@ -183,7 +184,7 @@ func (x *SkillServer) write(ctx context.Context, owner, place string, f *skill.F
 // put writes a version and reads the skill.
 func (x *SkillServer) put(ctx context.Context, owner string, w store.AgentWrite) (*sessionv1.Skill, error) {
 	c := x.s.Directory.Skills
-	w.Tenant, w.User, w.Most, w.MostVersions = principal.Tenant(ctx), user(ctx), c.Tenant, c.Versions
+	w.Tenant, w.User, w.Most, w.MostVersions = principal.Tenant(ctx), request.User(ctx), c.Tenant, c.Versions
 	if owner != "" {
 		w.Most = c.User
 	}
@@ -241,7 +242,7 @@ func (x *SkillServer) ArchiveSkill(ctx context.Context, r *sessionv1.ArchiveSkil
 	}
 	row := directory.SkillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
 	_, err := x.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
-		Tenant: tenant, Name: row, Undo: r.Undo, Request: keepForADay(store.RequestOf("ArchiveSkill", row, r.RequestId, r)),
+		Tenant: tenant, Name: row, Undo: r.Undo, Request: request.Lasting("ArchiveSkill", row, r),
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, x.missing(owner, r.Name)
@@ -264,7 +265,7 @@ func (x *SkillServer) DeleteSkill(ctx context.Context, r *sessionv1.DeleteSkillR
 		return nil, err
 	}
 	row := directory.SkillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
-	d := store.DeleteAgent{Tenant: tenant, Name: row, Request: keepForADay(store.RequestOf("DeleteSkill", row, r.RequestId, r))}
+	d := store.DeleteAgent{Tenant: tenant, Name: row, Request: request.Lasting("DeleteSkill", row, r)}
 	spec, err := x.newest(ctx, owner, r.Name)
 	switch {
 	case err == nil:

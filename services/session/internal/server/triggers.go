@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/trigger"
 )
@@ -38,8 +39,8 @@ func (x *TriggerServer) CreateTrigger(ctx context.Context, r *sessionv1.CreateTr
 		return nil, err
 	}
 	n := store.NewTrigger{
-		Owner: userOf(ctx, "users/me"), ID: id.New(), Trigger: r.Trigger, Secret: trigger.NewSecret(),
-		Request: keepForADay(store.RequestOf("CreateTrigger", ownScope(ctx), r.RequestId, r)),
+		Owner: request.UserOf(ctx, "users/me"), ID: id.New(), Trigger: r.Trigger, Secret: trigger.NewSecret(),
+		Request: request.Lasting("CreateTrigger", request.OwnScope(ctx), r),
 	}
 	answer, err := x.s.Store.CreateTrigger(ctx, n)
 	switch {
@@ -59,7 +60,7 @@ func (x *TriggerServer) CreateTrigger(ctx context.Context, r *sessionv1.CreateTr
 
 // sendable refuses a trigger whose turns would be refused, before its first delivery.
 func (x *TriggerServer) sendable(ctx context.Context, t *sessionv1.Trigger) error {
-	k := key(ctx, t.GetSession())
+	k := request.Key(ctx, t.GetSession())
 	if t.GetSession() == "" {
 		a, err := x.s.Directory.AgentForSession(ctx, k.Tenant, t.GetAgent(), "trigger.agent")
 		if err != nil {
@@ -94,7 +95,7 @@ func shown(row *store.TriggerRow) (secret, path string) {
 
 // seen reads a trigger that the caller may see: its own, or any of the tenant for an operator.
 func (x *TriggerServer) seen(ctx context.Context, name string) (*store.TriggerRow, error) {
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	row, err := x.s.Store.FindTrigger(ctx, strings.TrimPrefix(name, "triggers/"))
 	if err == nil && (row.Tenant != p.Tenant || !p.Sees(row.User)) {
 		err = store.ErrNotFound
@@ -126,12 +127,12 @@ func (x *TriggerServer) GetTrigger(ctx context.Context, r *sessionv1.GetTriggerR
 
 // ListTriggers lists a page of triggers.
 func (x *TriggerServer) ListTriggers(ctx context.Context, r *sessionv1.ListTriggersRequest) (*sessionv1.ListTriggersResponse, error) {
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	q := store.TriggerPage{Tenant: p.Tenant}
 	if p.Role < principal.RoleOperator {
 		q.User = p.User
 	}
-	all, next, err := listByName("ListTriggers\x00"+q.Tenant+"\x00"+q.User, r, func(after string, n int) ([]*sessionv1.Trigger, error) {
+	all, next, err := request.ListByName("ListTriggers\x00"+q.Tenant+"\x00"+q.User, r, func(after string, n int) ([]*sessionv1.Trigger, error) {
 		q.After, q.Limit = after, n
 		return x.s.Store.ListTriggers(ctx, q)
 	})
@@ -144,7 +145,7 @@ func (x *TriggerServer) PauseTrigger(ctx context.Context, r *sessionv1.PauseTrig
 	if err != nil {
 		return nil, err
 	}
-	_, err = x.s.Store.PauseTrigger(ctx, row.Tenant, row.ID, r.Paused, keepForADay(store.RequestOf("PauseTrigger", r.Name, r.RequestId, r)))
+	_, err = x.s.Store.PauseTrigger(ctx, row.Tenant, row.ID, r.Paused, request.Lasting("PauseTrigger", r.Name, r))
 	if err != nil {
 		return nil, triggerError(err, r.Name, r.RequestId)
 	}
@@ -164,7 +165,7 @@ func (x *TriggerServer) RotateTriggerSecret(
 	}
 	rotation := store.RotateTrigger{
 		Tenant: row.Tenant, ID: row.ID, Secret: trigger.NewSecret(), Overlap: secretOverlap,
-		Request: keepForADay(store.RequestOf("RotateTriggerSecret", r.Name, r.RequestId, r)),
+		Request: request.Lasting("RotateTriggerSecret", r.Name, r),
 	}
 	if r.RevokeOld {
 		rotation.Overlap = 0
@@ -181,7 +182,7 @@ func (x *TriggerServer) RotateTriggerSecret(
 
 // DeleteTrigger deletes a trigger.
 func (x *TriggerServer) DeleteTrigger(ctx context.Context, r *sessionv1.DeleteTriggerRequest) (*sessionv1.DeleteTriggerResponse, error) {
-	p, id := caller(ctx), strings.TrimPrefix(r.Name, "triggers/")
+	p, id := request.Caller(ctx), strings.TrimPrefix(r.Name, "triggers/")
 	row, err := x.s.Store.FindTrigger(ctx, id)
 	if err == nil && (row.Tenant != p.Tenant || !p.Sees(row.User)) {
 		return nil, triggerError(store.ErrNotFound, r.Name, "")
@@ -189,7 +190,7 @@ func (x *TriggerServer) DeleteTrigger(ctx context.Context, r *sessionv1.DeleteTr
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
-	if _, err := x.s.Store.DeleteTrigger(ctx, p.Tenant, id, keepForADay(store.RequestOf("DeleteTrigger", r.Name, r.RequestId, r))); err != nil {
+	if _, err := x.s.Store.DeleteTrigger(ctx, p.Tenant, id, request.Lasting("DeleteTrigger", r.Name, r)); err != nil {
 		return nil, triggerError(err, r.Name, r.RequestId)
 	}
 	return &sessionv1.DeleteTriggerResponse{}, nil

@@ -12,6 +12,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 )
@@ -50,7 +51,7 @@ func (s *turns) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreaming
 		return err
 	}
 	return s.events.follow(ctx, following{
-		key: key(ctx, r.Parent), after: after, turn: t.Name, into: into, idle: s.IdleProgress,
+		key: request.Key(ctx, r.Parent), after: after, turn: t.Name, into: into, idle: s.IdleProgress,
 		event: func(e *sessionv1.Event) error {
 			return stream.Send(&sessionv1.RunTurnResponse{Kind: &sessionv1.RunTurnResponse_Event{Event: e}})
 		},
@@ -72,7 +73,7 @@ func (s *turns) accept(ctx context.Context, method string, r *sessionv1.CreateTu
 // GetTurn reads a turn.
 func (s *turns) GetTurn(ctx context.Context, r *sessionv1.GetTurnRequest) (*sessionv1.GetTurnResponse, error) {
 	session, turnID := splitTurn(r.Name)
-	k := key(ctx, session)
+	k := request.Key(ctx, session)
 	t, err := s.Store.GetTurn(ctx, k, turnID)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: session, Turn: r.Name})
@@ -82,7 +83,7 @@ func (s *turns) GetTurn(ctx context.Context, r *sessionv1.GetTurnRequest) (*sess
 
 // ListTurns lists a page of a session's turns.
 func (s *turns) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*sessionv1.ListTurnsResponse, error) {
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	scope := "ListTurns\x00" + k.Tenant + "\x00" + k.Session
 	after := ""
 	if err := s.events.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
@@ -94,7 +95,7 @@ func (s *turns) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*
 	size := page.Size(r.PageSize, 50, 1000)
 	turns, more, err := page.Fill(size, func(last *sessionv1.Turn, n int) ([]*sessionv1.Turn, error) {
 		if last != nil {
-			after = lastSegment(last.Name)
+			after = request.LastSegment(last.Name)
 		}
 		some, err := s.Store.ListTurns(ctx, k, after, n)
 		shorten(some)
@@ -105,7 +106,7 @@ func (s *turns) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*
 	}
 	resp := &sessionv1.ListTurnsResponse{Turns: turns}
 	if more {
-		resp.NextPageToken = page.Encode(scope, lastSegment(turns[len(turns)-1].Name))
+		resp.NextPageToken = page.Encode(scope, request.LastSegment(turns[len(turns)-1].Name))
 	}
 	return resp, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -39,8 +40,8 @@ func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWe
 			apierr.Field("webhook.url", err.Error()))
 	}
 	n := store.NewWebhook{
-		Tenant: key(ctx, "").Tenant, ID: r.WebhookId, Webhook: r.Webhook, Secret: newSecret(),
-		Request: keepForADay(store.RequestOf("CreateWebhook", "", r.RequestId, r)),
+		Tenant: request.Key(ctx, "").Tenant, ID: r.WebhookId, Webhook: r.Webhook, Secret: newSecret(),
+		Request: request.Lasting("CreateWebhook", "", r),
 	}
 	if n.ID == "" {
 		n.ID = id.New()
@@ -82,7 +83,7 @@ func (x *WebhookServer) RotateWebhookSecret(
 	tenant, id := webhookOf(ctx, r.Name)
 	rotation := store.RotateWebhook{
 		Tenant: tenant, ID: id, Secret: newSecret(), Overlap: x.s.Webhooks.SecretOverlap,
-		Request: keepForADay(store.RequestOf("RotateWebhookSecret", r.Name, r.RequestId, r)),
+		Request: request.Lasting("RotateWebhookSecret", r.Name, r),
 	}
 	if r.RevokeOld {
 		rotation.Overlap = 0
@@ -109,7 +110,7 @@ func webhookError(err error, name, requestID string) error {
 
 // webhookOf returns the caller's tenant and the id in a resource name.
 func webhookOf(ctx context.Context, name string) (tenant, id string) {
-	return key(ctx, "").Tenant, strings.TrimPrefix(name, "webhooks/")
+	return request.Key(ctx, "").Tenant, strings.TrimPrefix(name, "webhooks/")
 }
 
 // GetWebhook reads a webhook.
@@ -124,7 +125,7 @@ func (x *WebhookServer) GetWebhook(ctx context.Context, r *sessionv1.GetWebhookR
 
 // ListWebhooks lists a page of webhooks.
 func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebhooksRequest) (*sessionv1.ListWebhooksResponse, error) {
-	tenant := key(ctx, "").Tenant
+	tenant := request.Key(ctx, "").Tenant
 	scope := "ListWebhooks\x00" + tenant
 	after := ""
 	if r.PageToken != "" {
@@ -153,7 +154,7 @@ func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebho
 // DeleteWebhook deletes a webhook.
 func (x *WebhookServer) DeleteWebhook(ctx context.Context, r *sessionv1.DeleteWebhookRequest) (*sessionv1.DeleteWebhookResponse, error) {
 	tenant, id := webhookOf(ctx, r.Name)
-	_, err := x.s.Store.DeleteWebhook(ctx, tenant, id, keepForADay(store.RequestOf("DeleteWebhook", r.Name, r.RequestId, r)))
+	_, err := x.s.Store.DeleteWebhook(ctx, tenant, id, request.Lasting("DeleteWebhook", r.Name, r))
 	if err != nil {
 		return nil, webhookError(err, r.Name, r.RequestId)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -23,7 +24,7 @@ type workspaces struct{ *Config }
 // callRef returns the reference under which a request acts: that of the session's
 // current holder. A repeated request is the same call.
 func (s workspaces) callRef(ctx context.Context, session, kind, method, requestID string) (*commonv1.CallRef, store.Place, error) {
-	place, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
+	place, epoch, err := s.Store.PlaceOf(ctx, request.Key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, place, refusal.Store(err, refusal.Subject{Session: session, RequestID: requestID})
 	}
@@ -60,7 +61,7 @@ func lost(err error, place store.Place, session string) error {
 
 // at returns the place of the session's workspace.
 func (s workspaces) at(ctx context.Context, session string) (store.Place, error) {
-	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session))
+	place, _, err := s.Store.PlaceOf(ctx, request.Key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return place, refusal.Store(err, refusal.Subject{Session: session})
 	}
@@ -77,7 +78,7 @@ func in(p store.Place, session string) remote.Place {
 
 // exists refuses sessions that do not exist or have no workspace of their own.
 func (s workspaces) exists(ctx context.Context, session string) (*sessionv1.Session, error) {
-	found, err := s.Store.GetSession(ctx, key(ctx, session))
+	found, err := s.Store.GetSession(ctx, request.Key(ctx, session))
 	if found.GetParentCall() != nil {
 		return nil, refusal.SubagentSession(session) // the files are its root's
 	}
@@ -104,7 +105,7 @@ func (s workspaces) ensureWorkspace(ctx context.Context, session *sessionv1.Sess
 		return err
 	}
 	want := spec.Workspace(session, call, spec.RuntimeName())
-	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session.Name))
+	place, _, err := s.Store.PlaceOf(ctx, request.Key(ctx, session.Name))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return refusal.Store(err, refusal.Subject{Session: session.Name})
 	}

@@ -1,56 +1,33 @@
-package server
+package tenancy
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
-	"github.com/fairlead/fairlead/services/internal/kit/rpc"
-	"github.com/fairlead/fairlead/services/session/internal/audit"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
-
-// auditWait is how long a change waits until its entry is written.
-const auditWait = 5 * time.Second
-
-// Audit records a call. A change that must be recorded before its answer, and is not in time, answers
-// UNAVAILABLE; repeated with its request id it changes nothing more and is recorded.
-func (s *Server) Audit(ctx context.Context, c rpc.AuditedCall, to *audit.Recorder) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWait)
-	defer cancel()
-	err := to.Call(ctx, c)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return refusal.Of(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
-			"The change is made, and the audit log cannot be written. Repeat the request with the same request id: nothing is done twice.", apierr.RetryAfter(time.Second))
-	}
-	return err
-}
 
 // AuditServer implements AuditService.
 type AuditServer struct {
 	sessionv1.UnimplementedAuditServiceServer
-	s *Server
+	*Config
 }
-
-// AuditService returns the server of AuditService.
-func (s *Server) AuditService() *AuditServer { return &AuditServer{s: s} }
 
 // ListAuditEntries lists a page of entries.
 func (x *AuditServer) ListAuditEntries(
 	ctx context.Context, r *sessionv1.ListAuditEntriesRequest,
 ) (*sessionv1.ListAuditEntriesResponse, error) {
-	q := store.AuditPage{Tenant: caller(ctx).Tenant, Method: r.Method, Resource: r.Resource, Start: since(r.StartTime), End: since(r.EndTime)}
+	q := store.AuditPage{Tenant: request.Caller(ctx).Tenant, Method: r.Method, Resource: r.Resource, Start: since(r.StartTime), End: since(r.EndTime)}
 	if r.User != "" {
-		q.User = userOf(ctx, r.User).User
+		q.User = request.UserOf(ctx, r.User).User
 	}
 	scope := strings.Join([]string{"ListAuditEntries", q.Tenant, q.User, q.Method, q.Resource, q.Start.String(), q.End.String()}, "\x00")
 	var after string
@@ -65,7 +42,7 @@ func (x *AuditServer) ListAuditEntries(
 			q.AfterSeq = last.Seq
 		}
 		q.Limit = n
-		return x.s.Store.ListAudit(ctx, q)
+		return x.Store.ListAudit(ctx, q)
 	})
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})

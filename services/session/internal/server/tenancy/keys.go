@@ -1,4 +1,4 @@
-package server
+package tenancy
 
 import (
 	"context"
@@ -18,23 +18,24 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // CreateKey makes a key.
 func (x *IdentityServer) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRequest) (*sessionv1.CreateKeyResponse, error) {
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	secret := apikey.New()
 	n := store.NewKey{
-		Owner: userOf(ctx, "users/me"), ID: id.New(), Title: r.GetKey().GetTitle(), Hash: secret.Hash(), Creator: p.User,
+		Owner: request.UserOf(ctx, "users/me"), ID: id.New(), Title: r.GetKey().GetTitle(), Hash: secret.Hash(), Creator: p.User,
 		Role: r.GetKey().GetRole(), Most: commonv1.Role(p.Role), Scopes: r.GetKey().GetScopes(),
-		Request: keepForADay(store.RequestOf("CreateKey", ownScope(ctx), r.RequestId, r)),
+		Request: request.Lasting("CreateKey", request.OwnScope(ctx), r),
 	}
 	if own, ok := strings.CutPrefix(p.Credential, "keys/"); ok {
 		n.Parent = own
 	}
 	if r.GetKey().GetUser() != "" {
-		n.Owner = userOf(ctx, r.Key.User)
+		n.Owner = request.UserOf(ctx, r.Key.User)
 	}
 	if r.GetKey().GetExpireTime() != nil {
 		if n.Expire = r.Key.ExpireTime.AsTime(); !n.Expire.After(time.Now()) {
@@ -56,11 +57,11 @@ func (x *IdentityServer) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRe
 	if err := x.checkFirst(ctx, r.FirstKey, n); err != nil {
 		return nil, err
 	}
-	answer, err := x.s.Store.CreateKey(ctx, n)
+	answer, err := x.Store.CreateKey(ctx, n)
 	if err != nil {
 		return nil, createKeyError(err, n)
 	}
-	k, err := x.s.Store.GetKey(ctx, n.Tenant, answer.Value)
+	k, err := x.Store.GetKey(ctx, n.Tenant, answer.Value)
 	if err != nil {
 		return nil, keyError(err, "keys/"+answer.Value, "")
 	}
@@ -106,7 +107,7 @@ func (x *IdentityServer) checkQueues(ctx context.Context, tenant string, scopes 
 		if !queue {
 			continue
 		}
-		_, err := x.s.Store.GetAgent(ctx, tenant, "environments/"+environment, 0)
+		_, err := x.Store.GetAgent(ctx, tenant, "environments/"+environment, 0)
 		if errors.Is(err, store.ErrNotFound) {
 			return badKey("scopes", fmt.Sprintf("%s names an environment that does not exist", s))
 		}
@@ -123,7 +124,7 @@ func (x *IdentityServer) latestEnd(p principal.Principal) time.Time {
 	if p.Expire.IsZero() || strings.HasPrefix(p.Credential, "keys/") {
 		return p.Expire
 	}
-	return p.Expire.Add(x.s.Use.KeysOutliveToken)
+	return p.Expire.Add(x.KeysOutliveToken)
 }
 
 // checkEnd refuses a key that works longer than the credential that makes it may.
@@ -144,10 +145,10 @@ func beyondRole(message, field string) error {
 // first reports whether a caller without a credential makes the first key of the server, which ends such calls.
 // Without wanted it refuses the key: the caller may not know.
 func (x *IdentityServer) first(ctx context.Context, wanted bool) (bool, error) {
-	if caller(ctx).Credential != "" {
+	if request.Caller(ctx).Credential != "" {
 		return false, nil
 	}
-	has, err := x.s.Store.HasKeys(ctx, "")
+	has, err := x.Store.HasKeys(ctx, "")
 	switch {
 	case err != nil:
 		return false, refusal.Store(err, refusal.Subject{})
@@ -170,7 +171,7 @@ func (x *IdentityServer) checkFirst(ctx context.Context, wanted bool, n store.Ne
 		return nil
 	}
 	if n.Role == commonv1.Role_ROLE_UNSPECIFIED && n.Most >= commonv1.Role_ROLE_ADMIN && len(n.Scopes) == 0 && n.Expire.IsZero() {
-		u, err := x.s.Store.GetUser(ctx, n.Owner)
+		u, err := x.Store.GetUser(ctx, n.Owner)
 		if err != nil {
 			return createKeyError(err, n)
 		}
@@ -213,8 +214,8 @@ func keyError(err error, name, requestID string) error {
 
 // seen reads a key that the caller may see: its own, or any of the tenant for an admin.
 func (x *IdentityServer) seen(ctx context.Context, name string) (*sessionv1.Key, error) {
-	p := caller(ctx)
-	k, err := x.s.Store.GetKey(ctx, p.Tenant, strings.TrimPrefix(name, "keys/"))
+	p := request.Caller(ctx)
+	k, err := x.Store.GetKey(ctx, p.Tenant, strings.TrimPrefix(name, "keys/"))
 	if err == nil && p.Role < principal.RoleAdmin && k.User != "users/"+p.User {
 		err = store.ErrNotFound
 	}
@@ -242,7 +243,7 @@ const maxRevoked = 1000
 // revokedKeys lists the keys that a revocation has ended.
 func (x *IdentityServer) revokedKeys(ctx context.Context, r store.Revocation) ([]string, error) {
 	r.Limit = maxRevoked
-	ids, err := x.s.Store.RevokedKeys(ctx, r)
+	ids, err := x.Store.RevokedKeys(ctx, r)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
@@ -254,16 +255,16 @@ func (x *IdentityServer) revokedKeys(ctx context.Context, r store.Revocation) ([
 
 // addRevoked adds to a revoked key which keys ended with it.
 func (x *IdentityServer) addRevoked(ctx context.Context, k *sessionv1.Key) (err error) {
-	k.RevokedKeys, err = x.revokedKeys(ctx, store.Revocation{Owner: userOf(ctx, k.User), Key: lastSegment(k.Name), Since: k.RevokeTime.AsTime()})
+	k.RevokedKeys, err = x.revokedKeys(ctx, store.Revocation{Owner: request.UserOf(ctx, k.User), Key: request.LastSegment(k.Name), Since: k.RevokeTime.AsTime()})
 	return err
 }
 
 // ListKeys lists a page of keys.
 func (x *IdentityServer) ListKeys(ctx context.Context, r *sessionv1.ListKeysRequest) (*sessionv1.ListKeysResponse, error) {
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	q := store.KeyPage{Tenant: p.Tenant}
 	if r.User != "" {
-		q.User = userOf(ctx, r.User).User
+		q.User = request.UserOf(ctx, r.User).User
 	}
 	if p.Role < principal.RoleAdmin {
 		if q.User != "" && q.User != p.User {
@@ -272,7 +273,7 @@ func (x *IdentityServer) ListKeys(ctx context.Context, r *sessionv1.ListKeysRequ
 		q.User = p.User
 	}
 	scope := "ListKeys\x00" + q.Tenant + "\x00" + q.User
-	var c sessionCursor
+	var c request.Cursor
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &c); err != nil {
 			return nil, refusal.Store(err, refusal.Subject{})
@@ -283,7 +284,7 @@ func (x *IdentityServer) ListKeys(ctx context.Context, r *sessionv1.ListKeysRequ
 			c = keyCursorAt(last)
 		}
 		q.AfterTime, q.AfterID, q.Limit = c.Time, c.ID, n
-		return x.s.Store.ListKeys(ctx, q)
+		return x.Store.ListKeys(ctx, q)
 	})
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
@@ -295,8 +296,8 @@ func (x *IdentityServer) ListKeys(ctx context.Context, r *sessionv1.ListKeysRequ
 	return resp, nil
 }
 
-func keyCursorAt(k *sessionv1.Key) sessionCursor {
-	return sessionCursor{Time: k.CreateTime.AsTime(), ID: lastSegment(k.Name)}
+func keyCursorAt(k *sessionv1.Key) request.Cursor {
+	return request.Cursor{Time: k.CreateTime.AsTime(), ID: request.LastSegment(k.Name)}
 }
 
 // RevokeKey ends a key.
@@ -305,11 +306,11 @@ func (x *IdentityServer) RevokeKey(ctx context.Context, r *sessionv1.RevokeKeyRe
 	if err != nil {
 		return nil, err
 	}
-	tenant, key := caller(ctx).Tenant, lastSegment(k.Name)
-	if _, err := x.s.Store.RevokeKey(ctx, tenant, key, keepForADay(store.RequestOf("RevokeKey", r.Name, r.RequestId, r))); err != nil {
+	tenant, key := request.Caller(ctx).Tenant, request.LastSegment(k.Name)
+	if _, err := x.Store.RevokeKey(ctx, tenant, key, request.Lasting("RevokeKey", r.Name, r)); err != nil {
 		return nil, keyError(err, r.Name, r.RequestId)
 	}
-	if k, err = x.s.Store.GetKey(ctx, tenant, key); err != nil {
+	if k, err = x.Store.GetKey(ctx, tenant, key); err != nil {
 		return nil, keyError(err, r.Name, "")
 	}
 	if err := x.addRevoked(ctx, k); err != nil {

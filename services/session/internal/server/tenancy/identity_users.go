@@ -1,4 +1,4 @@
-package server
+package tenancy
 
 import (
 	"context"
@@ -13,18 +13,9 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
-
-// userOf returns the user of a resource name; `users/me` is the caller.
-func userOf(ctx context.Context, name string) store.Owner {
-	p := caller(ctx)
-	o := store.Owner{Tenant: p.Tenant, User: strings.TrimPrefix(name, "users/")}
-	if o.User == "me" {
-		o.User = p.User
-	}
-	return o
-}
 
 // userError is storeError for a request about one user.
 func userError(err error, name, requestID string) error {
@@ -38,7 +29,7 @@ func userError(err error, name, requestID string) error {
 
 // GetCurrentUser describes the caller.
 func (*IdentityServer) GetCurrentUser(ctx context.Context, _ *sessionv1.GetCurrentUserRequest) (*sessionv1.GetCurrentUserResponse, error) {
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	return &sessionv1.GetCurrentUserResponse{
 		Tenant: "tenants/" + p.Tenant, User: "users/" + p.User, Role: commonv1.Role(p.Role), Scopes: p.Scopes, Credential: p.Credential,
 	}, nil
@@ -47,13 +38,13 @@ func (*IdentityServer) GetCurrentUser(ctx context.Context, _ *sessionv1.GetCurre
 // CreateUser makes a user.
 func (x *IdentityServer) CreateUser(ctx context.Context, r *sessionv1.CreateUserRequest) (*sessionv1.CreateUserResponse, error) {
 	n := store.NewUser{
-		Owner: store.Owner{Tenant: caller(ctx).Tenant, User: r.UserId}, Title: r.GetUser().GetTitle(), Role: r.GetUser().GetRole(),
-		Request: keepForADay(store.RequestOf("CreateUser", "", r.RequestId, r)),
+		Owner: store.Owner{Tenant: request.Caller(ctx).Tenant, User: r.UserId}, Title: r.GetUser().GetTitle(), Role: r.GetUser().GetRole(),
+		Request: request.Lasting("CreateUser", "", r),
 	}
 	if n.Role == commonv1.Role_ROLE_UNSPECIFIED {
 		n.Role = commonv1.Role_ROLE_USER
 	}
-	_, err := x.s.Store.CreateUser(ctx, n)
+	_, err := x.Store.CreateUser(ctx, n)
 	switch {
 	case errors.Is(err, store.ErrExists):
 		return nil, identityExists("User", "users/"+r.UserId, "user_id")
@@ -62,7 +53,7 @@ func (x *IdentityServer) CreateUser(ctx context.Context, r *sessionv1.CreateUser
 	case err != nil:
 		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
-	u, err := x.s.Store.GetUser(ctx, n.Owner)
+	u, err := x.Store.GetUser(ctx, n.Owner)
 	if err != nil {
 		return nil, userError(err, "users/"+r.UserId, "")
 	}
@@ -71,7 +62,7 @@ func (x *IdentityServer) CreateUser(ctx context.Context, r *sessionv1.CreateUser
 
 // GetUser reads a user.
 func (x *IdentityServer) GetUser(ctx context.Context, r *sessionv1.GetUserRequest) (*sessionv1.GetUserResponse, error) {
-	u, err := x.s.Store.GetUser(ctx, userOf(ctx, r.Name))
+	u, err := x.Store.GetUser(ctx, request.UserOf(ctx, r.Name))
 	if err != nil {
 		return nil, userError(err, r.Name, "")
 	}
@@ -80,9 +71,9 @@ func (x *IdentityServer) GetUser(ctx context.Context, r *sessionv1.GetUserReques
 
 // ListUsers lists a page of users.
 func (x *IdentityServer) ListUsers(ctx context.Context, r *sessionv1.ListUsersRequest) (*sessionv1.ListUsersResponse, error) {
-	tenant := caller(ctx).Tenant
-	all, next, err := listByName("ListUsers\x00"+tenant, r, func(after string, n int) ([]*sessionv1.User, error) {
-		return x.s.Store.ListUsers(ctx, tenant, after, n)
+	tenant := request.Caller(ctx).Tenant
+	all, next, err := request.ListByName("ListUsers\x00"+tenant, r, func(after string, n int) ([]*sessionv1.User, error) {
+		return x.Store.ListUsers(ctx, tenant, after, n)
 	})
 	return &sessionv1.ListUsersResponse{Users: all, NextPageToken: next}, err
 }
@@ -90,15 +81,15 @@ func (x *IdentityServer) ListUsers(ctx context.Context, r *sessionv1.ListUsersRe
 // UpdateUser changes a user. The caller's own role stays: the last admin cannot leave.
 func (x *IdentityServer) UpdateUser(ctx context.Context, r *sessionv1.UpdateUserRequest) (*sessionv1.UpdateUserResponse, error) {
 	u := store.UserUpdate{
-		Owner: userOf(ctx, r.Name), Title: r.Title, Role: r.Role, Request: keepForADay(store.RequestOf("UpdateUser", r.Name, r.RequestId, r)),
+		Owner: request.UserOf(ctx, r.Name), Title: r.Title, Role: r.Role, Request: request.Lasting("UpdateUser", r.Name, r),
 	}
-	if u.Role != nil && u.User == caller(ctx).User {
+	if u.Role != nil && u.User == request.Caller(ctx).User {
 		return nil, ownUser(u.User, "change their own role")
 	}
-	if _, err := x.s.Store.UpdateUser(ctx, u); err != nil {
+	if _, err := x.Store.UpdateUser(ctx, u); err != nil {
 		return nil, userError(err, r.Name, r.RequestId)
 	}
-	changed, err := x.s.Store.GetUser(ctx, u.Owner)
+	changed, err := x.Store.GetUser(ctx, u.Owner)
 	if err != nil {
 		return nil, userError(err, r.Name, "")
 	}
@@ -113,9 +104,9 @@ func ownUser(user, what string) error {
 
 // checkOwnKey refuses the deletion of a user with whom the key of the call ends, so that a tenant keeps an admin.
 func (x *IdentityServer) checkOwnKey(ctx context.Context, user string) error {
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	for id, ok := strings.CutPrefix(p.Credential, "keys/"); ok; {
-		k, err := x.s.Store.GetKey(ctx, p.Tenant, id)
+		k, err := x.Store.GetKey(ctx, p.Tenant, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
@@ -135,21 +126,21 @@ func (x *IdentityServer) checkOwnKey(ctx context.Context, user string) error {
 
 // DeleteUser disables a user.
 func (x *IdentityServer) DeleteUser(ctx context.Context, r *sessionv1.DeleteUserRequest) (*sessionv1.DeleteUserResponse, error) {
-	o := userOf(ctx, r.Name)
-	if o.User == caller(ctx).User {
+	o := request.UserOf(ctx, r.Name)
+	if o.User == request.Caller(ctx).User {
 		return nil, ownUser(o.User, "delete themselves")
 	}
 	if err := x.checkOwnKey(ctx, o.User); err != nil {
 		return nil, err
 	}
-	if _, err := x.s.Store.DisableUser(ctx, o, keepForADay(store.RequestOf("DeleteUser", r.Name, r.RequestId, r))); err != nil {
+	if _, err := x.Store.DisableUser(ctx, o, request.Lasting("DeleteUser", r.Name, r)); err != nil {
 		return nil, userError(err, r.Name, r.RequestId)
 	}
 	// The caller repeats the request if this fails: it may put the job twice.
-	if err := x.s.Store.PutJobs(ctx, []store.Job{deletion.GrantsJob(o.Tenant, o.User)}); err != nil {
+	if err := x.Store.PutJobs(ctx, []store.Job{deletion.GrantsJob(o.Tenant, o.User)}); err != nil {
 		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
-	u, err := x.s.Store.GetUser(ctx, o)
+	u, err := x.Store.GetUser(ctx, o)
 	if err != nil {
 		return nil, userError(err, r.Name, "")
 	}

@@ -1,4 +1,4 @@
-package server
+package tenancy
 
 import (
 	"context"
@@ -7,32 +7,22 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // IdentityServer implements IdentityService.
 type IdentityServer struct {
 	sessionv1.UnimplementedIdentityServiceServer
-	s *Server
-}
-
-// IdentityService returns the server of IdentityService.
-func (s *Server) IdentityService() *IdentityServer { return &IdentityServer{s: s} }
-
-// caller returns the principal of a request.
-func caller(ctx context.Context) principal.Principal {
-	p, _ := principal.From(ctx)
-	return p
+	*Config
 }
 
 // firstAdmin is the id of a tenant's first admin if the request names none.
@@ -40,7 +30,7 @@ const firstAdmin = "admin"
 
 // CreateTenant makes a tenant.
 func (x *IdentityServer) CreateTenant(ctx context.Context, r *sessionv1.CreateTenantRequest) (*sessionv1.CreateTenantResponse, error) {
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	if err := mustManageTenants(p); err != nil {
 		return nil, err
 	}
@@ -51,13 +41,13 @@ func (x *IdentityServer) CreateTenant(ctx context.Context, r *sessionv1.CreateTe
 	n := store.NewTenant{
 		ID: r.TenantId, Title: r.GetTenant().GetTitle(), Admin: r.AdminId, By: p.Tenant,
 		Key:     store.NewKey{ID: id.New(), Title: "first key", Hash: secret.Hash(), Role: commonv1.Role_ROLE_ADMIN, Expire: x.latestEnd(p)},
-		Request: keepForADay(store.RequestOf("CreateTenant", "", r.RequestId, r)),
+		Request: request.Lasting("CreateTenant", "", r),
 	}
 	if n.Admin == "" {
 		n.Admin = firstAdmin
 	}
 	n.Key.Creator = n.Admin
-	answer, err := x.s.Store.CreateTenant(ctx, n)
+	answer, err := x.Store.CreateTenant(ctx, n)
 	switch {
 	case errors.Is(err, store.ErrExists):
 		return nil, identityExists("Tenant", "tenants/"+r.TenantId, "tenant_id")
@@ -68,13 +58,13 @@ func (x *IdentityServer) CreateTenant(ctx context.Context, r *sessionv1.CreateTe
 	if !answer.Replayed {
 		out.Secret = secret.String()
 	}
-	if out.Tenant, err = x.s.Store.GetTenant(ctx, n.ID); err != nil {
+	if out.Tenant, err = x.Store.GetTenant(ctx, n.ID); err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
-	if out.Admin, err = x.s.Store.GetUser(ctx, store.Owner{Tenant: n.ID, User: n.Admin}); err != nil {
+	if out.Admin, err = x.Store.GetUser(ctx, store.Owner{Tenant: n.ID, User: n.Admin}); err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
-	if out.Key, err = x.s.Store.GetKey(ctx, n.ID, answer.Value); err != nil {
+	if out.Key, err = x.Store.GetKey(ctx, n.ID, answer.Value); err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	return out, nil
@@ -97,12 +87,12 @@ func identityExists(kind, name, field string) error {
 
 // GetTenant reads a tenant.
 func (x *IdentityServer) GetTenant(ctx context.Context, r *sessionv1.GetTenantRequest) (*sessionv1.GetTenantResponse, error) {
-	p := caller(ctx)
+	p := request.Caller(ctx)
 	tenant := strings.TrimPrefix(r.Name, "tenants/")
 	if tenant != p.Tenant && mustManageTenants(p) != nil {
 		return nil, tenantNotFound(r.Name)
 	}
-	t, err := x.s.Store.GetTenant(ctx, tenant)
+	t, err := x.Store.GetTenant(ctx, tenant)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, tenantNotFound(r.Name)
 	}
@@ -120,49 +110,11 @@ func tenantNotFound(name string) error {
 
 // ListTenants lists a page of tenants.
 func (x *IdentityServer) ListTenants(ctx context.Context, r *sessionv1.ListTenantsRequest) (*sessionv1.ListTenantsResponse, error) {
-	if err := mustManageTenants(caller(ctx)); err != nil {
+	if err := mustManageTenants(request.Caller(ctx)); err != nil {
 		return nil, err
 	}
-	all, next, err := listByName("ListTenants", r, func(after string, n int) ([]*sessionv1.Tenant, error) {
-		return x.s.Store.ListTenants(ctx, after, n)
+	all, next, err := request.ListByName("ListTenants", r, func(after string, n int) ([]*sessionv1.Tenant, error) {
+		return x.Store.ListTenants(ctx, after, n)
 	})
 	return &sessionv1.ListTenantsResponse{Tenants: all, NextPageToken: next}, err
-}
-
-// paging is a request for a page.
-type paging interface {
-	GetPageSize() int32
-	GetPageToken() string
-}
-
-// named is a resource.
-type named interface {
-	comparable
-	proto.Message
-	GetName() string
-}
-
-// listByName lists a page of resources in the order of their ids. scope names the list.
-func listByName[T named](scope string, r paging, list func(after string, n int) ([]T, error)) (all []T, next string, err error) {
-	after := ""
-	if r.GetPageToken() != "" {
-		if err := page.Decode(r.GetPageToken(), scope, &after); err != nil {
-			return nil, "", refusal.Store(err, refusal.Subject{})
-		}
-	}
-	begun := false
-	all, more, err := page.Fill(page.Size(r.GetPageSize(), 50, 1000), func(last T, n int) ([]T, error) {
-		if begun {
-			after = lastSegment(last.GetName())
-		}
-		begun = true
-		return list(after, n)
-	})
-	if err != nil {
-		return nil, "", refusal.Store(err, refusal.Subject{})
-	}
-	if more {
-		next = page.Encode(scope, lastSegment(all[len(all)-1].GetName()))
-	}
-	return all, next, nil
 }

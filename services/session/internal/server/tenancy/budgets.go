@@ -1,4 +1,4 @@
-package server
+package tenancy
 
 import (
 	"context"
@@ -9,30 +9,28 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // BudgetServer implements BudgetService.
 type BudgetServer struct {
 	sessionv1.UnimplementedBudgetServiceServer
-	s *Server
+	*Config
 }
-
-// BudgetService returns the server of BudgetService.
-func (s *Server) BudgetService() *BudgetServer { return &BudgetServer{s: s} }
 
 // ListBudgets reports the caller's budgets and their use.
 func (b *BudgetServer) ListBudgets(ctx context.Context, r *sessionv1.ListBudgetsRequest) (*sessionv1.ListBudgetsResponse, error) {
-	k := key(ctx, r.Session)
-	p := budget.Parties{Tenant: k.Tenant, User: user(ctx), Session: k.Session}
+	k := request.Key(ctx, r.Session)
+	p := budget.Parties{Tenant: k.Tenant, User: request.User(ctx), Session: k.Session}
 	if r.Session != "" {
-		session, err := b.s.Store.GetSession(ctx, k)
+		session, err := b.Store.GetSession(ctx, k)
 		if err != nil {
 			return nil, refusal.Store(err, refusal.Subject{Session: r.Session})
 		}
 		p.SessionBudget = session.Budget
 	}
-	balances, err := b.s.Store.Balances(ctx, k.Tenant, b.s.Budgets.For(k.Tenant).Bounds(p))
+	balances, err := b.Store.Balances(ctx, k.Tenant, b.Budgets.For(k.Tenant).Bounds(p))
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: r.Session})
 	}

@@ -1,4 +1,4 @@
-package server
+package tenancy
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite/sqlitetest"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 )
@@ -45,7 +46,7 @@ func newPeople(t *testing.T) *people {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	return &people{New(Config{Store: st, Log: log}).IdentityService(), KeyService(apikey.NewResolver(st, log), st), t, st, ""}
+	return &people{&IdentityServer{Config: &Config{Store: st, Log: log}}, KeyService(apikey.NewResolver(st, log), st), t, st, ""}
 }
 
 func (p *people) acme() {
@@ -173,7 +174,7 @@ func TestAKeyCanDoNoMoreThanItsCreator(t *testing.T) {
 func TestAKeyMakesNoneThatEndsLater(t *testing.T) {
 	p := newPeople(t)
 	p.acme()
-	p.s.Use.KeysOutliveToken = time.Hour // counts for tokens only
+	p.KeysOutliveToken = time.Hour // counts for tokens only
 	end := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 	ends := p.key(p.as("ann", principal.RoleUser), &sessionv1.Key{ExpireTime: timestamppb.New(end)})
 	holder := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleUser, Credential: ends.Key.Name, Expire: end})
@@ -215,7 +216,7 @@ func TestKeysAreSeenByTheirUserAndAdmins(t *testing.T) {
 		{principal.With(t.Context(), principal.Default()), "", 0},
 	} {
 		if got := names(c.ctx, c.user); len(got) != c.want {
-			t.Errorf("%v of %q: %v", caller(c.ctx), c.user, got)
+			t.Errorf("%v of %q: %v", request.Caller(c.ctx), c.user, got)
 		}
 	}
 	for name, ctx := range map[string]context.Context{"bob": p.as("bob", principal.RoleUser), "olga": p.as("olga", principal.RoleOperator), "default": principal.With(t.Context(), principal.Default())} {
@@ -297,7 +298,7 @@ func TestAKeyEndsWithTheTokenThatMakesIt(t *testing.T) {
 		"later than the operator allows":      {time.Hour, timestamppb.New(end.Add(61 * time.Minute)), nil},
 		"without an end, and more is allowed": {time.Hour, nil, timestamppb.New(end.Add(time.Hour))},
 	} {
-		p.s.Use.KeysOutliveToken = c.outlive
+		p.KeysOutliveToken = c.outlive
 		made, err := p.CreateKey(holder, &sessionv1.CreateKeyRequest{Key: &sessionv1.Key{ExpireTime: c.end}})
 		if c.want == nil {
 			wantReason(t, name, err, codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE)
@@ -305,7 +306,7 @@ func TestAKeyEndsWithTheTokenThatMakesIt(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, made, err)
 		}
 	}
-	p.s.Use.KeysOutliveToken = time.Minute
+	p.KeysOutliveToken = time.Minute
 	made, err := p.CreateTenant(system, &sessionv1.CreateTenantRequest{TenantId: "globex"})
 	if err != nil || !made.Key.ExpireTime.AsTime().Equal(end.Add(time.Minute)) {
 		t.Errorf("the first key of a tenant: %v, %v", made, err)

@@ -1,4 +1,4 @@
-package server
+package tenancy
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/variable"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -28,7 +29,7 @@ func variableOf(ctx context.Context, resource string) (store.Owner, string, erro
 
 // ownVariables refuses a user who is not the caller.
 func ownVariables(ctx context.Context, parent string) (store.Owner, error) {
-	o := store.Owner{Tenant: key(ctx, "").Tenant, User: user(ctx)}
+	o := store.Owner{Tenant: request.Key(ctx, "").Tenant, User: request.User(ctx)}
 	if own := "users/" + o.User; parent != own && parent != "users/me" {
 		return o, refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
 			"You may see and set only your own variables, which are "+own+"/variables.", apierr.Resource("fairlead.dev/UserVariable", parent, "another user's"))
@@ -45,7 +46,7 @@ func (x *UserServer) SetUserVariable(ctx context.Context, r *sessionv1.SetUserVa
 	if err := variable.Check(name, r.Value); err != nil {
 		return nil, apierr.New(codes.InvalidArgument, refusal.Domain, apierr.ReasonInvalidRequest, err.Error()+".", apierr.Field("name", err.Error()))
 	}
-	v, err := x.s.Store.SetVariable(ctx, o, store.Variable{Name: name, Value: r.Value}, keepForADay(store.RequestOf("SetUserVariable", r.Name, r.RequestId, r)))
+	v, err := x.Store.SetVariable(ctx, o, store.Variable{Name: name, Value: r.Value}, request.Lasting("SetUserVariable", r.Name, r))
 	switch {
 	case errors.Is(err, store.ErrTooMany):
 		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
@@ -81,7 +82,7 @@ func (x *UserServer) ListUserVariables(
 			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
-	all, err := x.s.Store.Variables(ctx, o)
+	all, err := x.Store.Variables(ctx, o)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
@@ -105,7 +106,7 @@ func (x *UserServer) DeleteUserVariable(
 	if err != nil {
 		return nil, err
 	}
-	err = x.s.Store.DeleteVariable(ctx, o, name, keepForADay(store.RequestOf("DeleteUserVariable", r.Name, r.RequestId, r)))
+	err = x.Store.DeleteVariable(ctx, o, name, request.Lasting("DeleteUserVariable", r.Name, r))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_VARIABLE_NOT_FOUND,
 			"There is no variable "+r.Name+". List your variables to see which there are.", apierr.Resource("fairlead.dev/UserVariable", r.Name, "not found"))

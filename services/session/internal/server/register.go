@@ -1,0 +1,66 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/session/internal/apikey"
+	"github.com/fairlead/fairlead/services/session/internal/attached"
+	"github.com/fairlead/fairlead/services/session/internal/audit"
+	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
+)
+
+// Register registers the services for clients.
+func (s *Server) Register(r grpc.ServiceRegistrar, proxy *modelproxy.Proxy, runtimes *attached.Hub) {
+	sessionv1.RegisterSessionServiceServer(r, s)
+	sessionv1.RegisterAgentServiceServer(r, s.AgentService())
+	sessionv1.RegisterScheduleServiceServer(r, s.ScheduleService())
+	sessionv1.RegisterRepositoryServiceServer(r, s.RepositoryService())
+	sessionv1.RegisterSessionFileServiceServer(r, s.SessionFileService())
+	sessionv1.RegisterFileServiceServer(r, s.FileService())
+	sessionv1.RegisterWebhookServiceServer(r, s.WebhookService())
+	sessionv1.RegisterTriggerServiceServer(r, s.TriggerService())
+	sessionv1.RegisterCheckpointServiceServer(r, s.CheckpointService())
+	sessionv1.RegisterFeedbackServiceServer(r, s.FeedbackService())
+	sessionv1.RegisterMcpServiceServer(r, s.MCPService())
+	sessionv1.RegisterEnvironmentServiceServer(r, s.EnvironmentService())
+	sessionv1.RegisterSkillServiceServer(r, s.SkillService())
+	sessionv1.RegisterModelServiceServer(r, s.ModelService())
+	sessionv1.RegisterSessionToolServiceServer(r, s.SessionToolService())
+	sessionv1.RegisterModelProxyServiceServer(r, s.ModelProxyService(proxy))
+	sessionv1.RegisterRuntimeServiceServer(r, RuntimeService(runtimes))
+	people := tenancy.Config{Store: s.Store, Try: s.Try, Nodes: s.Nodes, Budgets: s.Budgets, KeysOutliveToken: s.Use.KeysOutliveToken, Log: s.Log}
+	people.Register(r)
+}
+
+// RegisterPeer registers the services for operators, and for services that authenticate callers.
+func (s *Server) RegisterPeer(r grpc.ServiceRegistrar, keys *apikey.Resolver) {
+	sessionv1.RegisterNodeServiceServer(r, s.NodeService())
+	sessionv1.RegisterKeyServiceServer(r, tenancy.KeyService(keys, s.Store))
+	sessionv1.RegisterWorkServiceServer(r, WorkService(s.Store))
+}
+
+// auditWait is how long a change waits until its entry is written.
+const auditWait = 5 * time.Second
+
+// Audit records a call. A change that must be recorded before its answer, and is not in time, answers
+// UNAVAILABLE; repeated with its request id it changes nothing more and is recorded.
+func (*Server) Audit(ctx context.Context, c rpc.AuditedCall, to *audit.Recorder) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWait)
+	defer cancel()
+	err := to.Call(ctx, c)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return refusal.Of(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+			"The change is made, and the audit log cannot be written. Repeat the request with the same request id: nothing is done twice.", apierr.RetryAfter(time.Second))
+	}
+	return err
+}
