@@ -14,6 +14,8 @@ type Ask struct {
 	Subagent string                       // the calls that lead to the subagent, with / between them; empty: the turn itself
 	Approval *sessionv1.ApprovalRequested // nil: it is a question
 	Question *sessionv1.QuestionRequested // nil: it is an approval
+
+	turn string // of the log
 }
 
 // Asks follows what is asked and has no answer yet. The zero value has nothing. It is for one goroutine.
@@ -26,10 +28,12 @@ type Asks struct {
 func (a *Asks) Open() []*Ask { return slices.Clone(a.open) }
 
 // Take takes an event of the log. It returns what the event asks, or nil, and what it closes.
-func (a *Asks) Take(e *sessionv1.Event) (asked *Ask, closed []*Ask) { return a.take(e, "") }
+func (a *Asks) Take(e *sessionv1.Event) (asked *Ask, closed []*Ask) {
+	return a.take(e, e.GetTurn(), "")
+}
 
 // take is Take for an event of a subagent's session, too.
-func (a *Asks) take(e *sessionv1.Event, lane string) (asked *Ask, closed []*Ask) {
+func (a *Asks) take(e *sessionv1.Event, turn, lane string) (asked *Ask, closed []*Ask) {
 	switch b := e.GetBody().(type) {
 	case *sessionv1.Event_ApprovalRequested:
 		asked = &Ask{Call: b.ApprovalRequested.GetCallId(), Approval: b.ApprovalRequested}
@@ -50,25 +54,39 @@ func (a *Asks) take(e *sessionv1.Event, lane string) (asked *Ask, closed []*Ask)
 		}
 		a.lanes[within(lane, b.SubagentStarted.GetCallId())] = b.SubagentStarted.GetSession()
 	case *sessionv1.Event_SubagentEvent:
-		return a.take(b.SubagentEvent.GetEvent(), within(lane, b.SubagentEvent.GetCallId()))
+		return a.take(b.SubagentEvent.GetEvent(), turn, within(lane, b.SubagentEvent.GetCallId()))
 	case *sessionv1.Event_SubagentFinished:
-		closed = a.end(within(lane, b.SubagentFinished.GetCallId()))
+		closed = a.end(turn, within(lane, b.SubagentFinished.GetCallId()))
 	case *sessionv1.Event_TurnFinished:
-		closed = a.end(lane)
+		closed = a.end(turn, lane)
 	}
 	if asked != nil {
-		asked.Session, asked.Subagent = a.lanes[lane], lane
+		asked.Session, asked.Subagent, asked.turn = a.session(e, lane), lane, turn
 		a.open = append(a.open, asked)
 	}
 	return asked, closed
 }
 
+// session returns where what an event of a subagent asks is answered. Its turn says so where the start was not seen.
+func (a *Asks) session(e *sessionv1.Event, lane string) string {
+	if lane == "" {
+		return ""
+	}
+	if known := a.lanes[lane]; known != "" {
+		return known
+	}
+	session, _, _ := strings.Cut(e.GetTurn(), "/turns/")
+	return session
+}
+
 // within returns the lane of a subagent's subagent.
 func within(lane, call string) string { return strings.TrimPrefix(lane+"/"+call, "/") }
 
-// end closes what a subagent and those below it ask; for "": all.
-func (a *Asks) end(lane string) (closed []*Ask) {
-	return a.close(func(o *Ask) bool { return lane == "" || o.Subagent == lane || strings.HasPrefix(o.Subagent, lane+"/") })
+// end closes what a subagent of a turn and those below it ask; for "": all of the turn.
+func (a *Asks) end(turn, lane string) (closed []*Ask) {
+	return a.close(func(o *Ask) bool {
+		return o.turn == turn && (lane == "" || o.Subagent == lane || strings.HasPrefix(o.Subagent, lane+"/"))
+	})
 }
 
 func (a *Asks) close(which func(*Ask) bool) (closed []*Ask) {
