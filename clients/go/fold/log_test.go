@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -160,5 +161,28 @@ func TestMergingDoesNotChangeTheState(t *testing.T) {
 	}
 	if d := cmp.Diff(apart.State(), merged.State()); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestALongLogIsReadInOneGo would take minutes if an event cost as much as those before it.
+func TestALongLogIsReadInOneGo(t *testing.T) {
+	const steps, deltas = 3_000, 100_000
+	l, begun := &fold.Log{}, time.Now()
+	l.State()
+	for i := range int64(steps + deltas) {
+		e := text(i+1, i+1, "a")
+		if e.Step = int32(i + 1); i >= steps {
+			e.Step = steps
+			e.Body = &sessionv1.Event_ToolCallOutputDelta{ToolCallOutputDelta: &sessionv1.ToolCallOutputDelta{CallId: "c", Data: make([]byte, 50)}}
+		}
+		if err := l.Add(e); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("%d events took %s", i, time.Since(begun))
+		}
+	}
+	if s := l.State().Turn("t").Steps; len(s) != steps || len(s[steps-1].Calls[0].Output) != 50*deltas {
+		t.Error(len(s))
 	}
 }

@@ -73,7 +73,7 @@ type Call struct {
 	Edited    string   // the arguments that a person put in place of the model's
 	Questions int      // how often it asked a person something
 	Replies   []string // the content of the answers; empty where there was none to be had
-	Output    string   // what it wrote while it ran, as far as the log tells
+	Output    []byte   // what it wrote while it ran, as far as the log tells
 	Finished  int
 	Outcome   sessionv1.ToolOutcome
 	Result    string
@@ -160,7 +160,7 @@ func (s *State) apply(e *sessionv1.Event) {
 }
 
 func (t *Turn) step(n int32, seq int64) *Step {
-	for _, s := range t.Steps {
+	for _, s := range slices.Backward(t.Steps) { // most events are of the last one
 		if s.Number == n {
 			return s
 		}
@@ -201,7 +201,8 @@ func (s *Step) apply(e *sessionv1.Event) {
 		c := s.call(b.QuestionResolved.GetCallId())
 		c.Replies = append(c.Replies, b.QuestionResolved.GetContentJson())
 	case *sessionv1.Event_ToolCallOutputDelta:
-		s.call(b.ToolCallOutputDelta.GetCallId()).Output += string(b.ToolCallOutputDelta.GetData())
+		c := s.call(b.ToolCallOutputDelta.GetCallId())
+		c.Output = append(c.Output, b.ToolCallOutputDelta.GetData()...)
 	case *sessionv1.Event_OperationProgress:
 		s.Looks = append(s.Looks, Look{Operation: b.OperationProgress.GetOperation()})
 	case *sessionv1.Event_OperationFinished:
@@ -228,7 +229,7 @@ func (s *Step) Text() (said, thought string) {
 }
 
 func (s *Step) block(index int32, thinking bool) *Block {
-	for _, b := range s.Blocks {
+	for _, b := range slices.Backward(s.Blocks) {
 		if b.Index == index && b.Thinking == thinking {
 			return b
 		}
@@ -239,7 +240,7 @@ func (s *Step) block(index int32, thinking bool) *Block {
 }
 
 func (s *Step) call(id string) *Call {
-	for _, c := range s.Calls {
+	for _, c := range slices.Backward(s.Calls) {
 		if c.ID == id {
 			return c
 		}
