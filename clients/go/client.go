@@ -16,10 +16,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -30,11 +32,12 @@ import (
 
 // Config says how a Client reaches its server. The zero value is a server without keys, without TLS.
 type Config struct {
-	// Key is an API key or another bearer credential; empty: the variable FAIRLEAD_API_KEY.
+	// Key is an API key or another bearer credential; empty: the variable FAIRLEAD_API_KEY. Without TLS, everyone on the
+	// way can read it.
 	Key string
 	// TLS is how the client speaks TLS; nil: with the authorities of the system, if the address begins with https://.
 	TLS *tls.Config
-	// Backoff says how long calls go on when the server cannot be reached; the zero value: DefaultBackoff.
+	// Backoff says how long calls go on when the server cannot be reached; what is zero is as in DefaultBackoff.
 	Backoff Backoff
 	// Dial has further options of the connection.
 	Dial []grpc.DialOption
@@ -55,9 +58,14 @@ const maxMessage = 16 << 20
 // with the first call. The caller closes the client.
 func Connect(address string, c Config) (*Client, error) {
 	host, secure := strings.CutPrefix(address, "https://")
-	if _, _, err := net.SplitHostPort(host); err != nil {
+	_, port, err := net.SplitHostPort(host)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the address %q is not of the form HOST:PORT, or https://HOST:PORT for TLS: %w", address, err)
 	}
+	c.Backoff = c.Backoff.filled()
 	transport := insecure.NewCredentials()
 	if secure || c.TLS != nil {
 		transport = credentials.NewTLS(c.TLS)
@@ -65,16 +73,21 @@ func Connect(address string, c Config) (*Client, error) {
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		// The connection is tried as often as the calls: the first call after the server is back succeeds.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: c.Backoff.First, Multiplier: 2, Jitter: 0.2, MaxDelay: c.Backoff.Most},
+			MinConnectTimeout: 5 * time.Second,
+		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 	}
 	if key := strings.TrimSpace(cmp.Or(c.Key, os.Getenv("FAIRLEAD_API_KEY"))); key != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer(key)))
 	}
-	conn, err := grpc.NewClient(host, append(options, c.Dial...)...)
+	conn, err := grpc.NewClient("dns:///"+host, append(options, c.Dial...)...)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Sessions: sessionv1.NewSessionServiceClient(conn), conn: conn, backoff: cmp.Or(c.Backoff, DefaultBackoff())}, nil
+	return &Client{Sessions: sessionv1.NewSessionServiceClient(conn), conn: conn, backoff: c.Backoff}, nil
 }
 
 // Conn returns the connection, for the generated clients of further services.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -57,8 +58,9 @@ type feed struct {
 	ends bool   // with the end of a turn
 }
 
-// Options of a Follower.
+// Options of a Follower. Its functions must not call Close, which waits for them.
 type Options struct {
+	// Backoff says how long to reconnect; what is zero is as in DefaultBackoff.
 	Backoff Backoff
 	// Lost is called before each attempt to reconnect, by the goroutine that sends the events.
 	Lost func(err error)
@@ -127,6 +129,7 @@ func receiver[M any, P interface {
 
 func follow(ctx context.Context, after int64, o Options, from feed) *Follower {
 	ctx, cancel := context.WithCancel(ctx)
+	o.Backoff = o.Backoff.filled()
 	f := &Follower{events: make(chan *sessionv1.Event), cancel: cancel}
 	if o.Lost == nil {
 		o.Lost = func(error) {}
@@ -145,7 +148,11 @@ func follow(ctx context.Context, after int64, o Options, from feed) *Follower {
 // run opens the stream again and again, until the end.
 func (f *Follower) run(ctx context.Context, after int64, from feed, o Options) error {
 	for attempt := 1; ; attempt++ {
-		reached, done, err := f.stream(ctx, after, from, o.CaughtUp)
+		begun, quiet := time.Now(), false
+		reached, done, err := f.stream(ctx, after, from, func() {
+			quiet = true
+			o.CaughtUp()
+		})
 		switch {
 		case done:
 			return nil
@@ -154,7 +161,8 @@ func (f *Follower) run(ctx context.Context, after int64, from feed, o Options) e
 		case !errors.Is(err, ErrCut) && !again(ctx, err):
 			return err
 		}
-		if reached > after {
+		// A stream that held for a while did its work, even if nothing happened: a proxy may end it then.
+		if reached > after || quiet && time.Since(begun) > o.Backoff.Most {
 			after, attempt = reached, 1
 		}
 		o.Lost(err)

@@ -1,7 +1,9 @@
 package fairlead
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -17,6 +19,12 @@ type Backoff struct {
 // DefaultBackoff gives up after about half a minute.
 func DefaultBackoff() Backoff {
 	return Backoff{First: 200 * time.Millisecond, Most: 5 * time.Second, Attempts: 10}
+}
+
+// filled returns b with DefaultBackoff in place of what it does not say.
+func (b Backoff) filled() Backoff {
+	d := DefaultBackoff()
+	return Backoff{First: cmp.Or(b.First, d.First), Most: cmp.Or(b.Most, d.Most), Attempts: cmp.Or(b.Attempts, d.Attempts)}
 }
 
 // wait waits before the attempt, counted from 1. It returns false when there
@@ -39,10 +47,16 @@ func (b Backoff) wait(ctx context.Context, attempt int) bool {
 	}
 }
 
+// errClosed is the error of calls on a connection that its owner has closed.
+var errClosed = status.Error(codes.Canceled, "grpc: the client connection is closing")
+
 // again reports whether a repeated request may succeed after err: the server
 // was not reachable, or is stopping.
 func again(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
+		return false
+	}
+	if errors.Is(err, errClosed) {
 		return false
 	}
 	switch status.Code(err) {

@@ -19,7 +19,7 @@ const (
 
 // budgets bound the lines of a module outside of tests.
 var budgets = map[string]int{
-	"clients/go":            1200,
+	"clients/go":            1280,
 	"services/session":      61910,
 	"services/sandbox":      43800,
 	"services/tools":        19300,
