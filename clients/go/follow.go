@@ -25,6 +25,8 @@ type Follower struct {
 	cancel context.CancelFunc
 	once   sync.Once
 	err    error // valid when events is closed
+
+	steered string // the turn, if its message was put into another, whose events come too
 }
 
 // Events returns the channel of events. It is closed at the end of the turn or
@@ -195,7 +197,10 @@ func (f *Follower) stream(ctx context.Context, after int64, from feed, caughtUp 
 			continue
 		}
 		seq, ours := e.GetSeq(), from.turn == "" || from.turn == e.GetTurn()
-		done := ours && from.ends && e.GetTurnFinished() != nil
+		if from.ends && ours && e.GetTurnSteered() != nil {
+			f.steered = e.GetTurn()
+		}
+		done := ours && from.ends && e.GetTurnFinished() != nil && (f.steered == "" || f.steered == e.GetTurn())
 		if ours {
 			select {
 			case f.events <- e: // the receiver's from here on

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -26,14 +27,15 @@ type Tool struct {
 	// Schema is the JSON Schema of the arguments; empty: any object.
 	Schema string
 	// Run makes a call. Its error is a result that the model reads. A client that is started again, and runs its turn
-	// again with the same RequestId, makes the call again, unless its result was submitted.
+	// again with the same RequestId, makes the call again, unless its result was submitted. Nil leaves the calls to
+	// another client.
 	Run func(ctx context.Context, arguments json.RawMessage) (string, error)
 }
 
 // Handlers answer a turn. Approve, Ask and the tools run side by side, each in a goroutine of its own; their context
-// ends with the turn. What has no handler waits for another client.
+// ends with the turn, and Run waits until they return. What has no handler waits for another client.
 type Handlers struct {
-	// Event gets each event of the turn, in order, before anything that it asks for.
+	// Event gets each event of the turn after the request's AfterSeq, in order, before anything that it asks for.
 	Event func(*sessionv1.Event)
 	// Approve decides about a call, a plan or a budget, of a subagent, too. The names of the session and the call, and the digest, are filled
 	// in. Nil without an error leaves the answer to another client.
@@ -54,6 +56,8 @@ type Handlers struct {
 // and run it again.
 func (c *Client) Run(ctx context.Context, req *sessionv1.RunTurnRequest, h Handlers) (*sessionv1.TurnFinished, error) {
 	req = proto.CloneOf(req)
+	seen := req.GetAfterSeq()
+	req.AfterSeq = 0 // what waits may have been asked for before
 	for _, t := range h.Tools {
 		offered := &sessionv1.ClientTool{Name: t.Name, Description: t.Description, InputSchemaJson: t.Schema}
 		req.ClientTools = append(req.GetClientTools(), offered)
@@ -78,22 +82,24 @@ func (c *Client) Run(ctx context.Context, req *sessionv1.RunTurnRequest, h Handl
 	}
 	defer r.work.Wait()
 	defer end()
+	var finished *sessionv1.TurnFinished
 	for {
 		select {
 		case err := <-r.failed:
 			return nil, err
 		case r.live = <-live:
 		case e, more := <-f.Events():
-			if !more {
+			if !more && f.Err() != nil {
 				return nil, f.Err()
 			}
-			if h.Event != nil {
+			if !more {
+				return finished, nil
+			}
+			if h.Event != nil && e.GetSeq() > seen {
 				h.Event(e)
 			}
 			r.take(e)
-			if finished := e.GetTurnFinished(); finished != nil {
-				return finished, nil
-			}
+			finished = cmp.Or(e.GetTurnFinished(), finished)
 		}
 		r.begin(ctx)
 	}
@@ -104,6 +110,7 @@ type run struct {
 	*Client
 	Handlers
 	session string
+	turn    string         // of the first event; others are of a turn into which the message was put
 	work    sync.WaitGroup // handlers
 	failed  chan error     // the first fault of a handler
 
@@ -124,6 +131,7 @@ type due struct {
 
 // take notes what an event asks for, and what it ends.
 func (r *run) take(e *sessionv1.Event) {
+	r.turn = cmp.Or(r.turn, e.GetTurn())
 	asked, closed := r.asks.Take(e)
 	for _, a := range closed {
 		r.drop(func(d *due) bool { return d.ask == a })
@@ -134,6 +142,9 @@ func (r *run) take(e *sessionv1.Event) {
 	case asked != nil && asked.Question != nil && r.Ask != nil:
 		r.add(&due{call: asked.Call, ask: asked, do: func(ctx context.Context) error { return r.ask(ctx, asked) }})
 	}
+	if e.GetTurn() != r.turn {
+		return // its tools are another's
+	}
 	switch b := e.GetBody().(type) {
 	case *sessionv1.Event_ToolCallArguments:
 		r.calls[b.ToolCallArguments.GetCallId()] = b.ToolCallArguments
@@ -143,6 +154,7 @@ func (r *run) take(e *sessionv1.Event) {
 		}
 	case *sessionv1.Event_ToolCallFinished:
 		id := b.ToolCallFinished.GetCallId()
+		delete(r.calls, id)
 		r.drop(func(d *due) bool { return d.call == id })
 	}
 }
@@ -151,7 +163,7 @@ func (r *run) take(e *sessionv1.Event) {
 func (r *run) wait(c *sessionv1.ToolCallArguments) {
 	for _, t := range r.Tools {
 		noted := slices.ContainsFunc(r.due, func(d *due) bool { return d.ask == nil && d.call == c.GetCallId() })
-		if c != nil && t.Name == c.GetTool() && !noted {
+		if c != nil && t.Name == c.GetTool() && t.Run != nil && !noted {
 			r.add(&due{call: c.GetCallId(), do: func(ctx context.Context) error { return r.submit(ctx, t, c) }})
 		}
 	}
@@ -198,7 +210,7 @@ func (r *run) submit(ctx context.Context, t Tool, c *sessionv1.ToolCallArguments
 		text = cmp.Or(err.Error(), "the tool failed")
 	}
 	req := &sessionv1.SubmitToolResultRequest{
-		Parent: r.session, CallId: c.GetCallId(), Content: Text(text), IsError: err != nil, RequestId: newID(),
+		Parent: r.session, CallId: c.GetCallId(), Content: Text(strings.ToValidUTF8(text, "\uFFFD")), IsError: err != nil, RequestId: newID(),
 	}
 	return r.send(ctx, "submit the result of "+t.Name, func() error {
 		_, err := r.Sessions.SubmitToolResult(ctx, req)
@@ -236,9 +248,10 @@ func (r *run) ask(ctx context.Context, q *fold.Ask) error {
 
 // late are the reasons of answers that are not needed any more.
 var late = map[sessionv1.ErrorReason]bool{
-	sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED:  true,
-	sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED:     true,
-	sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND: true,
+	sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED:    true,
+	sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED:       true,
+	sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND:   true,
+	sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_WAITING: true,
 }
 
 // send sends an answer. One that comes too late, because another client was first, is no fault.
