@@ -216,3 +216,40 @@ func TestATurnIsTakenUpByAnotherProcess(t *testing.T) {
 		t.Error(end, err)
 	}
 }
+
+// TestAMessageThatJoinsATurnInGo puts a message into a turn that waits for a tool of its client.
+func TestAMessageThatJoinsATurnInGo(t *testing.T) {
+	c := golang(t, wiretest.Serve(t, configuration(), nil).GRPC, "")
+	session := sessionOf(t, c, "helper")
+	waits, joined := make(chan bool), make(chan bool)
+	where := fairlead.Tool{Name: "where", Description: "Where the person is", Run: func(context.Context, json.RawMessage) (string, error) {
+		close(waits)
+		<-joined
+		return "Berlin", nil
+	}}
+	turns := make(chan error, 1)
+	go func() {
+		_, err := c.Run(t.Context(), &sessionv1.RunTurnRequest{Parent: session, Text: "where"}, fairlead.Handlers{Tools: []fairlead.Tool{where}})
+		turns <- err
+	}()
+	<-waits
+	var own, into string
+	req := &sessionv1.RunTurnRequest{Parent: session, Text: "and the weather?", OnActive: sessionv1.OnActive_ON_ACTIVE_STEER}
+	end, err := c.Run(t.Context(), req, fairlead.Handlers{Event: func(e *sessionv1.Event) {
+		switch {
+		case own == "":
+			own = e.GetTurn()
+			close(joined)
+		case e.GetTurnSteered() != nil:
+			into = e.GetTurnSteered().GetInto()
+		case e.GetTurnFinished() != nil && into != "" && e.GetTurn() == own:
+			into += ", ended"
+		}
+	}})
+	if err != nil || end.GetState() != complete || !strings.HasSuffix(into, ", ended") {
+		t.Error(end, err, into)
+	}
+	if err := <-turns; err != nil {
+		t.Error(err)
+	}
+}
