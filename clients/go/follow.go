@@ -168,7 +168,7 @@ func (f *Follower) run(ctx context.Context, after int64, from feed, o Options) e
 			after, attempt = reached, 1
 		}
 		o.Lost(err)
-		if !o.Backoff.wait(ctx, attempt) {
+		if !o.Backoff.wait(ctx, attempt, err) {
 			return err
 		}
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	fairlead "github.com/fairlead/fairlead/clients/go"
 	"github.com/fairlead/fairlead/clients/go/clienttest"
@@ -119,20 +122,33 @@ func TestClosingEndsAStreamThatIsHeld(t *testing.T) {
 }
 
 func TestRetryRepeatsOnlyWhatMaySucceed(t *testing.T) {
+	limit := func(wait time.Duration) error {
+		s, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Err()
+	}
 	for _, c := range []struct {
 		name string
-		code codes.Code
-		want int
+		err  error
+		want int           // calls
+		took time.Duration // at the least
 	}{
-		{"a server that is not there is asked again", codes.Unavailable, 1 + fast.Attempts},
-		{"a refusal is final", codes.InvalidArgument, 1},
+		{"a server that is not there is asked again", status.Error(codes.Unavailable, "no"), 1 + fast.Attempts, 0},
+		{"a refusal is final", status.Error(codes.InvalidArgument, "no"), 1, 0},
+		{"a limit is waited for as the server says", limit(fast.Most), 1 + fast.Attempts, time.Duration(fast.Attempts) * fast.Most},
+		{"a limit for longer is final", limit(time.Hour), 1, 0},
+		{"a limit without a time is final", status.Error(codes.ResourceExhausted, "no"), 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			calls := 0
-			err := fairlead.Retry(t.Context(), fast, func() error { calls++; return status.Error(c.code, "no") })
-			if status.Code(err) != c.code || calls != c.want {
-				t.Errorf("%d calls, error %v", calls, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				calls, began := 0, time.Now()
+				err := fairlead.Retry(t.Context(), fast, func() error { calls++; return c.err })
+				if status.Code(err) != status.Code(c.err) || calls != c.want || time.Since(began) < c.took {
+					t.Errorf("%d calls in %s, error %v", calls, time.Since(began), err)
+				}
+			})
 		})
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -27,17 +29,20 @@ func (b Backoff) filled() Backoff {
 	return Backoff{First: cmp.Or(b.First, d.First), Most: cmp.Or(b.Most, d.Most), Attempts: cmp.Or(b.Attempts, d.Attempts)}
 }
 
-// wait waits before the attempt, counted from 1. It returns false when there
+// wait waits before the attempt, counted from 1, that follows err. It returns false when there
 // shall be none, or ctx has ended.
-func (b Backoff) wait(ctx context.Context, attempt int) bool {
-	if attempt > b.Attempts {
+func (b Backoff) wait(ctx context.Context, attempt int, err error) bool {
+	asked, _ := delay(err)
+	if attempt > b.Attempts || asked > b.Most {
 		return false
 	}
 	pause := b.First
 	for i := 1; i < attempt && pause < b.Most; i++ {
 		pause *= 2
 	}
-	timer := time.NewTimer(min(pause, b.Most))
+	pause = min(pause, b.Most)
+	pause = pause/2 + rand.N(pause/2+1) //nolint:gosec // no secret: clients shall not all come back at once
+	timer := time.NewTimer(max(pause, asked))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -62,17 +67,30 @@ func again(ctx context.Context, err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Canceled, codes.Aborted:
 		return true
+	case codes.ResourceExhausted:
+		_, told := delay(err)
+		return told
 	default:
 		return false
 	}
 }
 
-// Retry calls f until it succeeds, fails for good, or b gives up. f must be
-// safe to repeat: its requests have a request id.
+// delay returns how long the server asks to wait before the request is sent again, if it does.
+func delay(err error) (time.Duration, bool) {
+	for _, d := range status.Convert(err).Details() {
+		if info, ok := d.(*errdetails.RetryInfo); ok {
+			return info.GetRetryDelay().AsDuration(), true
+		}
+	}
+	return 0, false
+}
+
+// Retry calls f until it succeeds, fails for good, or b gives up. A limit of the server is waited for as long as the
+// server says, unless that is longer than b.Most. f must be safe to repeat: its requests have a request id.
 func Retry(ctx context.Context, b Backoff, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
-		if err == nil || !again(ctx, err) || !b.wait(ctx, attempt) {
+		if err == nil || !again(ctx, err) || !b.wait(ctx, attempt, err) {
 			return err
 		}
 	}
