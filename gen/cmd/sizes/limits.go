@@ -20,7 +20,7 @@ const (
 // budgets bound the lines of a module outside of tests.
 var budgets = map[string]int{
 	"clients/go":            1280,
-	"services/session":      61910,
+	"services/session":      61930,
 	"services/sandbox":      43800,
 	"services/tools":        19300,
 	"services/gateway":      24800,
@@ -87,8 +87,8 @@ var debts = map[string]int{
 	"services/sandbox/internal/box package":                          7348,
 	"services/sandbox/internal/files files":                          35,
 	"services/session imports":                                       52,
-	"services/session/internal/server files":                         45,
-	"services/session/internal/server package":                       7352,
+	"services/session/internal/server files":                         41,
+	"services/session/internal/server package":                       6670,
 	"services/session/internal/server imports":                       39,
 	"services/session/internal/store/tables files":                   32,
 }

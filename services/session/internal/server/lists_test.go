@@ -29,6 +29,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/automation"
 	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -315,13 +316,13 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 		return s.FeedbackService().ListFeedback(ctx, &sessionv1.ListFeedbackRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
 	},
 	"ScheduleService.ListSchedules": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.ScheduleService().ListSchedules(ctx, &sessionv1.ListSchedulesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+		return (&automation.ScheduleServer{Config: unattended(s)}).ListSchedules(ctx, &sessionv1.ListSchedulesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
 	},
 	"TriggerService.ListTriggers": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.TriggerService().ListTriggers(ctx, &sessionv1.ListTriggersRequest{PageSize: size, PageToken: token})
+		return (&automation.TriggerServer{Config: unattended(s)}).ListTriggers(ctx, &sessionv1.ListTriggersRequest{PageSize: size, PageToken: token})
 	},
 	"WebhookService.ListWebhooks": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.WebhookService().ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})
+		return (&automation.WebhookServer{Config: unattended(s)}).ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})
 	},
 	"FileService.ListFiles": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.FileService().ListFiles(ctx, &sessionv1.ListFilesRequest{PageSize: size, PageToken: token})
@@ -348,7 +349,7 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 		return s.SessionToolService().ListSessionTools(ctx, &sessionv1.ListSessionToolsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
 	},
 	"WebhookService.ListDeliveries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.WebhookService().ListDeliveries(ctx, &sessionv1.ListDeliveriesRequest{Parent: "webhooks/w", PageSize: size, PageToken: token})
+		return (&automation.WebhookServer{Config: unattended(s)}).ListDeliveries(ctx, &sessionv1.ListDeliveriesRequest{Parent: "webhooks/w", PageSize: size, PageToken: token})
 	},
 }
 
@@ -484,3 +485,6 @@ func (h *huge) ListTurns(context.Context, store.Key, string, int) ([]*sessionv1.
 
 // people is the configuration of what lists users, keys and the audit log.
 func people(s *Server) *tenancy.Config { return &tenancy.Config{Store: s.Store} }
+
+// unattended is the configuration of what lists schedules, triggers and webhooks.
+func unattended(s *Server) *automation.Config { return &automation.Config{Store: s.Store} }

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/audit"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/automation"
 	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 )
 
@@ -23,12 +24,9 @@ import (
 func (s *Server) Register(r grpc.ServiceRegistrar, proxy *modelproxy.Proxy, runtimes *attached.Hub) {
 	sessionv1.RegisterSessionServiceServer(r, s)
 	sessionv1.RegisterAgentServiceServer(r, s.AgentService())
-	sessionv1.RegisterScheduleServiceServer(r, s.ScheduleService())
 	sessionv1.RegisterRepositoryServiceServer(r, s.RepositoryService())
 	sessionv1.RegisterSessionFileServiceServer(r, s.SessionFileService())
 	sessionv1.RegisterFileServiceServer(r, s.FileService())
-	sessionv1.RegisterWebhookServiceServer(r, s.WebhookService())
-	sessionv1.RegisterTriggerServiceServer(r, s.TriggerService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.CheckpointService())
 	sessionv1.RegisterFeedbackServiceServer(r, s.FeedbackService())
 	sessionv1.RegisterMcpServiceServer(r, s.MCPService())
@@ -38,6 +36,10 @@ func (s *Server) Register(r grpc.ServiceRegistrar, proxy *modelproxy.Proxy, runt
 	sessionv1.RegisterSessionToolServiceServer(r, s.SessionToolService())
 	sessionv1.RegisterModelProxyServiceServer(r, s.ModelProxyService(proxy))
 	sessionv1.RegisterRuntimeServiceServer(r, RuntimeService(runtimes))
+	unattended := automation.Config{
+		Store: s.Store, Directory: s.Directory, Submit: s.Submit, Create: s.create, Admit: s.Use.Admit, Webhooks: s.Webhooks,
+	}
+	unattended.Register(r)
 	people := tenancy.Config{Store: s.Store, Try: s.Try, Nodes: s.Nodes, Budgets: s.Budgets, KeysOutliveToken: s.Use.KeysOutliveToken, Log: s.Log}
 	people.Register(r)
 }

@@ -1,4 +1,4 @@
-package server
+package automation
 
 import (
 	"context"
@@ -22,11 +22,8 @@ import (
 // ScheduleServer implements ScheduleService.
 type ScheduleServer struct {
 	sessionv1.UnimplementedScheduleServiceServer
-	s *Server
+	*Config
 }
-
-// ScheduleService returns the server of ScheduleService.
-func (s *Server) ScheduleService() *ScheduleServer { return &ScheduleServer{s: s} }
 
 // CreateSchedule makes a schedule.
 func (x *ScheduleServer) CreateSchedule(
@@ -49,7 +46,7 @@ func (x *ScheduleServer) CreateSchedule(
 	if n.ID == "" {
 		n.ID = id.New()
 	}
-	answer, err := x.s.Store.CreateSchedule(ctx, n)
+	answer, err := x.Store.CreateSchedule(ctx, n)
 	switch {
 	case errors.Is(err, store.ErrExists):
 		name := r.Parent + "/schedules/" + n.ID
@@ -71,18 +68,18 @@ func (x *ScheduleServer) CreateSchedule(
 // time.
 func (x *ScheduleServer) sendable(ctx context.Context, r *sessionv1.CreateScheduleRequest) error {
 	k := request.Key(ctx, r.Parent)
-	session, err := x.s.Store.GetSession(ctx, k)
+	session, err := x.Store.GetSession(ctx, k)
 	if err != nil {
 		return refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	if session.ParentCall != nil {
 		return refusal.SubagentSession(session.Name)
 	}
-	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
+	spec, err := x.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return err
 	}
-	_, err = x.s.Submit.TurnLimits(k.Tenant, spec, r.Schedule.Limits)
+	_, err = x.Submit.TurnLimits(k.Tenant, spec, r.Schedule.Limits)
 	return err
 }
 
@@ -121,7 +118,7 @@ func scheduleError(err error, name, requestID string) error {
 
 func (x *ScheduleServer) read(ctx context.Context, name string) (*sessionv1.Schedule, error) {
 	session, child := splitSchedule(name)
-	row, err := x.s.Store.GetSchedule(ctx, request.Key(ctx, session), child)
+	row, err := x.Store.GetSchedule(ctx, request.Key(ctx, session), child)
 	if err != nil {
 		return nil, scheduleError(err, name, "")
 	}
@@ -149,7 +146,7 @@ func (x *ScheduleServer) ListSchedules(ctx context.Context, r *sessionv1.ListSch
 		if last != nil {
 			_, after = splitSchedule(last.Name)
 		}
-		return x.s.Store.ListSchedules(ctx, k, after, n)
+		return x.Store.ListSchedules(ctx, k, after, n)
 	})
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
@@ -173,7 +170,7 @@ func (x *ScheduleServer) PauseSchedule(ctx context.Context, r *sessionv1.PauseSc
 		return nil, badSchedule(err)
 	}
 	session, child := splitSchedule(r.Name)
-	_, err = x.s.Store.PauseSchedule(ctx, store.PauseSchedule{
+	_, err = x.Store.PauseSchedule(ctx, store.PauseSchedule{
 		Key: request.Key(ctx, session), ID: child, Paused: r.Paused, Next: first(times),
 		Request: request.Lasting("PauseSchedule", r.Name, r),
 	})
@@ -189,7 +186,7 @@ func (x *ScheduleServer) DeleteSchedule(
 	ctx context.Context, r *sessionv1.DeleteScheduleRequest,
 ) (*sessionv1.DeleteScheduleResponse, error) {
 	session, child := splitSchedule(r.Name)
-	_, err := x.s.Store.DeleteSchedule(ctx, request.Key(ctx, session), child, request.Lasting("DeleteSchedule", r.Name, r))
+	_, err := x.Store.DeleteSchedule(ctx, request.Key(ctx, session), child, request.Lasting("DeleteSchedule", r.Name, r))
 	if err != nil {
 		return nil, scheduleError(err, r.Name, r.RequestId)
 	}

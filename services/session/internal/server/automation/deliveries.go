@@ -1,4 +1,4 @@
-package server
+package automation
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const maxContent = 256 << 10
 
 // FireTrigger takes a delivery and makes a turn of it, once. Its caller is anonymous: the delivery's secret decides.
 func (x *TriggerServer) FireTrigger(ctx context.Context, r *sessionv1.FireTriggerRequest) (*sessionv1.FireTriggerResponse, error) {
-	row, err := x.s.Store.FindTrigger(ctx, strings.TrimPrefix(r.Name, "triggers/"))
+	row, err := x.Store.FindTrigger(ctx, strings.TrimPrefix(r.Name, "triggers/"))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
@@ -35,7 +35,7 @@ func (x *TriggerServer) FireTrigger(ctx context.Context, r *sessionv1.FireTrigge
 	}
 	rpc.Identify(ctx, row.Tenant, row.Trigger.Name)
 	ctx = principal.With(ctx, principal.Principal{Tenant: row.Tenant, User: row.User, Role: principal.RoleUser, Credential: row.Trigger.Name})
-	if err := x.s.Use.Admit(ctx); err != nil {
+	if err := x.Admit(ctx); err != nil {
 		return nil, err
 	}
 	if !trigger.Makes(r) {
@@ -46,7 +46,7 @@ func (x *TriggerServer) FireTrigger(ctx context.Context, r *sessionv1.FireTrigge
 	if err != nil {
 		fired.Error = strings.TrimSpace(apierr.Message(err))
 	}
-	if noted := x.s.Store.TriggerFired(ctx, fired); noted != nil && err == nil {
+	if noted := x.Store.TriggerFired(ctx, fired); noted != nil && err == nil {
 		return nil, refusal.Store(noted, refusal.Subject{}) // the sender repeats it, and gets the same turn
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (x *TriggerServer) fire(ctx context.Context, row *store.TriggerRow, r *sess
 		return "", refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_PAUSED,
 			fmt.Sprintf("%s is paused, or its user was deleted. Let it go on with `fairlead triggers resume`.", t.Name), apierr.Precondition("PAUSED", t.Name, "is paused"))
 	}
-	why, err := x.s.Submit.MayNotSend(ctx, request.Key(ctx, t.Session), row.User)
+	why, err := x.Submit.MayNotSend(ctx, request.Key(ctx, t.Session), row.User)
 	switch {
 	case err != nil:
 		return "", refusal.Store(err, refusal.Subject{Session: t.Session})
@@ -89,12 +89,12 @@ func (x *TriggerServer) fire(ctx context.Context, row *store.TriggerRow, r *sess
 	}
 	text, from, requestID := trigger.Message(t.Text, r.Event, content), submit.Origin{Trigger: t.Name}, trigger.RequestID(row.ID, r)
 	if t.Session != "" {
-		made, err := x.s.Submit.Accept(ctx, submit.Message{Method: "Trigger", Origin: from, Request: &sessionv1.CreateTurnRequest{
+		made, err := x.Submit.Accept(ctx, submit.Message{Method: "Trigger", Origin: from, Request: &sessionv1.CreateTurnRequest{
 			Parent: t.Session, Text: text, OnActive: t.OnActive, Limits: t.Limits, RequestId: requestID,
 		}})
 		return made.GetName(), err
 	}
-	made, err := x.s.create(ctx, &sessionv1.CreateSessionRequest{
+	made, err := x.Create(ctx, &sessionv1.CreateSessionRequest{
 		Session: &sessionv1.Session{Agent: t.Agent, FirstMessage: &sessionv1.FirstMessage{Text: text}}, RequestId: requestID,
 	}, from, t.Limits)
 	return made.GetSession().GetFirstTurn(), err

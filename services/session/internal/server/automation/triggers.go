@@ -1,4 +1,4 @@
-package server
+package automation
 
 import (
 	"context"
@@ -26,11 +26,8 @@ const secretOverlap = 24 * time.Hour
 // TriggerServer implements TriggerService.
 type TriggerServer struct {
 	sessionv1.UnimplementedTriggerServiceServer
-	s *Server
+	*Config
 }
-
-// TriggerService returns the server of TriggerService.
-func (s *Server) TriggerService() *TriggerServer { return &TriggerServer{s: s} }
 
 // CreateTrigger makes a trigger. A repeated request returns the same secret, because its caller has not seen the first
 // answer.
@@ -42,7 +39,7 @@ func (x *TriggerServer) CreateTrigger(ctx context.Context, r *sessionv1.CreateTr
 		Owner: request.UserOf(ctx, "users/me"), ID: id.New(), Trigger: r.Trigger, Secret: trigger.NewSecret(),
 		Request: request.Lasting("CreateTrigger", request.OwnScope(ctx), r),
 	}
-	answer, err := x.s.Store.CreateTrigger(ctx, n)
+	answer, err := x.Store.CreateTrigger(ctx, n)
 	switch {
 	case errors.Is(err, store.ErrTooMany):
 		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
@@ -62,25 +59,25 @@ func (x *TriggerServer) CreateTrigger(ctx context.Context, r *sessionv1.CreateTr
 func (x *TriggerServer) sendable(ctx context.Context, t *sessionv1.Trigger) error {
 	k := request.Key(ctx, t.GetSession())
 	if t.GetSession() == "" {
-		a, err := x.s.Directory.AgentForSession(ctx, k.Tenant, t.GetAgent(), "trigger.agent")
+		a, err := x.Directory.AgentForSession(ctx, k.Tenant, t.GetAgent(), "trigger.agent")
 		if err != nil {
 			return err
 		}
-		_, err = x.s.Submit.TurnLimits(k.Tenant, a.Spec, t.GetLimits())
+		_, err = x.Submit.TurnLimits(k.Tenant, a.Spec, t.GetLimits())
 		return err
 	}
-	session, err := x.s.Store.GetSession(ctx, k)
+	session, err := x.Store.GetSession(ctx, k)
 	if err != nil {
 		return refusal.Store(err, refusal.Subject{Session: t.GetSession()})
 	}
 	if session.ParentCall != nil {
 		return refusal.SubagentSession(session.Name)
 	}
-	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
+	spec, err := x.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return err
 	}
-	_, err = x.s.Submit.TurnLimits(k.Tenant, spec, t.GetLimits())
+	_, err = x.Submit.TurnLimits(k.Tenant, spec, t.GetLimits())
 	return err
 }
 
@@ -96,7 +93,7 @@ func shown(row *store.TriggerRow) (secret, path string) {
 // seen reads a trigger that the caller may see: its own, or any of the tenant for an operator.
 func (x *TriggerServer) seen(ctx context.Context, name string) (*store.TriggerRow, error) {
 	p := request.Caller(ctx)
-	row, err := x.s.Store.FindTrigger(ctx, strings.TrimPrefix(name, "triggers/"))
+	row, err := x.Store.FindTrigger(ctx, strings.TrimPrefix(name, "triggers/"))
 	if err == nil && (row.Tenant != p.Tenant || !p.Sees(row.User)) {
 		err = store.ErrNotFound
 	}
@@ -134,7 +131,7 @@ func (x *TriggerServer) ListTriggers(ctx context.Context, r *sessionv1.ListTrigg
 	}
 	all, next, err := request.ListByName("ListTriggers\x00"+q.Tenant+"\x00"+q.User, r, func(after string, n int) ([]*sessionv1.Trigger, error) {
 		q.After, q.Limit = after, n
-		return x.s.Store.ListTriggers(ctx, q)
+		return x.Store.ListTriggers(ctx, q)
 	})
 	return &sessionv1.ListTriggersResponse{Triggers: all, NextPageToken: next}, err
 }
@@ -145,7 +142,7 @@ func (x *TriggerServer) PauseTrigger(ctx context.Context, r *sessionv1.PauseTrig
 	if err != nil {
 		return nil, err
 	}
-	_, err = x.s.Store.PauseTrigger(ctx, row.Tenant, row.ID, r.Paused, request.Lasting("PauseTrigger", r.Name, r))
+	_, err = x.Store.PauseTrigger(ctx, row.Tenant, row.ID, r.Paused, request.Lasting("PauseTrigger", r.Name, r))
 	if err != nil {
 		return nil, triggerError(err, r.Name, r.RequestId)
 	}
@@ -170,7 +167,7 @@ func (x *TriggerServer) RotateTriggerSecret(
 	if r.RevokeOld {
 		rotation.Overlap = 0
 	}
-	if _, err := x.s.Store.RotateTrigger(ctx, rotation); err != nil {
+	if _, err := x.Store.RotateTrigger(ctx, rotation); err != nil {
 		return nil, triggerError(err, r.Name, r.RequestId)
 	}
 	if row, err = x.seen(ctx, r.Name); err != nil {
@@ -183,14 +180,14 @@ func (x *TriggerServer) RotateTriggerSecret(
 // DeleteTrigger deletes a trigger.
 func (x *TriggerServer) DeleteTrigger(ctx context.Context, r *sessionv1.DeleteTriggerRequest) (*sessionv1.DeleteTriggerResponse, error) {
 	p, id := request.Caller(ctx), strings.TrimPrefix(r.Name, "triggers/")
-	row, err := x.s.Store.FindTrigger(ctx, id)
+	row, err := x.Store.FindTrigger(ctx, id)
 	if err == nil && (row.Tenant != p.Tenant || !p.Sees(row.User)) {
 		return nil, triggerError(store.ErrNotFound, r.Name, "")
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
-	if _, err := x.s.Store.DeleteTrigger(ctx, p.Tenant, id, request.Lasting("DeleteTrigger", r.Name, r)); err != nil {
+	if _, err := x.Store.DeleteTrigger(ctx, p.Tenant, id, request.Lasting("DeleteTrigger", r.Name, r)); err != nil {
 		return nil, triggerError(err, r.Name, r.RequestId)
 	}
 	return &sessionv1.DeleteTriggerResponse{}, nil

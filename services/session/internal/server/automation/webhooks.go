@@ -1,4 +1,4 @@
-package server
+package automation
 
 import (
 	"context"
@@ -25,16 +25,13 @@ const secretBytes = 32
 // WebhookServer implements WebhookService.
 type WebhookServer struct {
 	sessionv1.UnimplementedWebhookServiceServer
-	s *Server
+	*Config
 }
-
-// WebhookService returns the server of WebhookService.
-func (s *Server) WebhookService() *WebhookServer { return &WebhookServer{s: s} }
 
 // CreateWebhook makes a webhook. A repeated request returns the same secret,
 // because its caller has not seen the first answer.
 func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWebhookRequest) (*sessionv1.CreateWebhookResponse, error) {
-	if err := x.s.Webhooks.CheckURL(r.GetWebhook().GetUrl()); err != nil {
+	if err := x.Webhooks.CheckURL(r.GetWebhook().GetUrl()); err != nil {
 		return nil, refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_WEBHOOK_URL,
 			fmt.Sprintf("The webhook's address cannot be used: %v. It must be an https:// URL at a public address, unless the operator allows others.", err),
 			apierr.Field("webhook.url", err.Error()))
@@ -46,7 +43,7 @@ func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWe
 	if n.ID == "" {
 		n.ID = id.New()
 	}
-	answer, err := x.s.Store.CreateWebhook(ctx, n)
+	answer, err := x.Store.CreateWebhook(ctx, n)
 	switch {
 	case errors.Is(err, store.ErrExists):
 		name := "webhooks/" + n.ID
@@ -59,7 +56,7 @@ func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWe
 	case err != nil:
 		return nil, refusal.Store(err, refusal.Subject{Session: r.GetWebhook().GetSession(), RequestID: r.RequestId})
 	}
-	row, err := x.s.Store.GetWebhook(ctx, n.Tenant, answer.Value)
+	row, err := x.Store.GetWebhook(ctx, n.Tenant, answer.Value)
 	if err != nil {
 		return nil, webhookError(err, "webhooks/"+answer.Value, "")
 	}
@@ -82,16 +79,16 @@ func (x *WebhookServer) RotateWebhookSecret(
 ) (*sessionv1.RotateWebhookSecretResponse, error) {
 	tenant, id := webhookOf(ctx, r.Name)
 	rotation := store.RotateWebhook{
-		Tenant: tenant, ID: id, Secret: newSecret(), Overlap: x.s.Webhooks.SecretOverlap,
+		Tenant: tenant, ID: id, Secret: newSecret(), Overlap: x.Webhooks.SecretOverlap,
 		Request: request.Lasting("RotateWebhookSecret", r.Name, r),
 	}
 	if r.RevokeOld {
 		rotation.Overlap = 0
 	}
-	if _, err := x.s.Store.RotateWebhook(ctx, rotation); err != nil {
+	if _, err := x.Store.RotateWebhook(ctx, rotation); err != nil {
 		return nil, webhookError(err, r.Name, r.RequestId)
 	}
-	row, err := x.s.Store.GetWebhook(ctx, tenant, id)
+	row, err := x.Store.GetWebhook(ctx, tenant, id)
 	if err != nil {
 		return nil, webhookError(err, r.Name, "")
 	}
@@ -116,7 +113,7 @@ func webhookOf(ctx context.Context, name string) (tenant, id string) {
 // GetWebhook reads a webhook.
 func (x *WebhookServer) GetWebhook(ctx context.Context, r *sessionv1.GetWebhookRequest) (*sessionv1.GetWebhookResponse, error) {
 	tenant, id := webhookOf(ctx, r.Name)
-	row, err := x.s.Store.GetWebhook(ctx, tenant, id)
+	row, err := x.Store.GetWebhook(ctx, tenant, id)
 	if err != nil {
 		return nil, webhookError(err, r.Name, "")
 	}
@@ -138,7 +135,7 @@ func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebho
 		if last != nil {
 			_, after = webhookOf(ctx, last.Name)
 		}
-		return x.s.Store.ListWebhooks(ctx, tenant, after, n)
+		return x.Store.ListWebhooks(ctx, tenant, after, n)
 	})
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
@@ -154,7 +151,7 @@ func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebho
 // DeleteWebhook deletes a webhook.
 func (x *WebhookServer) DeleteWebhook(ctx context.Context, r *sessionv1.DeleteWebhookRequest) (*sessionv1.DeleteWebhookResponse, error) {
 	tenant, id := webhookOf(ctx, r.Name)
-	_, err := x.s.Store.DeleteWebhook(ctx, tenant, id, request.Lasting("DeleteWebhook", r.Name, r))
+	_, err := x.Store.DeleteWebhook(ctx, tenant, id, request.Lasting("DeleteWebhook", r.Name, r))
 	if err != nil {
 		return nil, webhookError(err, r.Name, r.RequestId)
 	}
@@ -176,7 +173,7 @@ func (x *WebhookServer) ListDeliveries(ctx context.Context, r *sessionv1.ListDel
 		if last != nil {
 			after = last.Id
 		}
-		return x.s.Store.ListDeliveries(ctx, tenant, id, after, n)
+		return x.Store.ListDeliveries(ctx, tenant, id, after, n)
 	})
 	if err != nil {
 		return nil, webhookError(err, r.Parent, "")
