@@ -20,7 +20,7 @@ const (
 // budgets bound the lines of a module outside of tests.
 var budgets = map[string]int{
 	"clients/go":            1280,
-	"services/session":      61930,
+	"services/session":      61955,
 	"services/sandbox":      43800,
 	"services/tools":        19300,
 	"services/gateway":      24800,

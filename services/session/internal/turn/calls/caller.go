@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/inbox"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
 	"github.com/fairlead/fairlead/services/session/internal/turn/toolset"
@@ -137,6 +138,9 @@ type ended struct {
 
 // once makes the RPC and turns its pieces into events.
 func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
+	if err := inbox.LearnMode(sc); err != nil {
+		return ended{}, workerError{fmt.Errorf("read the permission mode: %w", err)}
+	}
 	r, err := c.request(sc, u)
 	if err != nil {
 		return ended{}, err

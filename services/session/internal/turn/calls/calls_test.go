@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -29,6 +30,7 @@ type fakeTools struct {
 	mu        sync.Mutex
 	answers   map[string][]any // of a tool: pieces or errors, one for each request
 	called    []string         // ids
+	modes     []commonv1.PermissionMode
 	cancelled []string
 	reported  []string
 	running   int
@@ -40,7 +42,7 @@ type fakeTools struct {
 func (f *fakeTools) CallTool(ctx context.Context, r *toolsv1.CallToolRequest) (func() (*toolsv1.CallToolResponse, error), error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.called = append(f.called, r.Call.CallId)
+	f.called, f.modes = append(f.called, r.Call.CallId), append(f.modes, r.Mode)
 	if f.onCall != nil {
 		f.onCall()
 	}
@@ -166,6 +168,27 @@ func TestACallIsRequestedAgainWithItsIDWhenToolsIsAway(t *testing.T) {
 	}
 	if got := f.Warnings(); !slices.Equal(got, []string{"TOOLS_RETRY"}) {
 		t.Errorf("the warnings are %v", got)
+	}
+}
+
+// TestAModeHoldsForTheNextDecision changes the mode while the first of two calls runs. Nothing has told the turn of it.
+func TestAModeHoldsForTheNextDecision(t *testing.T) {
+	f := turntest.New(t, spec)
+	const plan = commonv1.PermissionMode_PERMISSION_MODE_PLAN
+	body, err := proto.Marshal(&sessionv1.SetPermissionModeRequest{PermissionMode: plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := &fakeTools{onCall: func() {
+		f.Store.Commands = []store.Command{
+			{ID: 1, Kind: store.CommandMode, TurnID: f.Active.ID, Body: body}, {ID: 2, Kind: store.CommandMode, TurnID: "another"},
+		}
+	}}
+	if _, err := newCalls(t, f, tools).Make(f.Scope, f.Call(uses("Bash", "Bash")...), noFiles); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(tools.modes, []commonv1.PermissionMode{0, plan}) {
+		t.Errorf("the calls are decided on in %v", tools.modes)
 	}
 }
 

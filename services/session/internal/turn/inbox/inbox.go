@@ -92,15 +92,10 @@ func (b *Inbox) Watch(ctx context.Context, s *state.Session, t *state.Turn, inte
 			continue
 		}
 		for _, c := range commands {
-			switch {
-			case c.TurnID != t.ID:
-			case stopsTurn(c):
+			if c.TurnID == t.ID && stopsTurn(c) {
 				interrupt()
-			case c.Kind == store.CommandMode:
-				if mode, err := modeOf(c); err == nil { // the loop reports the error
-					t.AnnounceMode(c.ID, mode)
-				}
 			}
+			announce(t, c)
 		}
 	}
 }
