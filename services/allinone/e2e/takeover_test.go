@@ -45,10 +45,10 @@ func startTwo(t *testing.T) (one, two *system) {
 }
 
 // speaks sends a message through a replica, which then holds the session, and waits for the answer's first words.
-func speaks(t *testing.T, s *system) (session string) {
+func speaks(t *testing.T, s *system, message string) (session string) {
 	t.Helper()
 	session = s.session(t, "coder")
-	if r := s.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"text":"go"}`); r.code != http.StatusOK {
+	if r := s.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"text":"`+message+`"}`); r.code != http.StatusOK {
 		t.Fatalf("send: %d %s", r.code, r.body)
 	}
 	s.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(f frame) bool { return f.event != "text.delta" })
@@ -69,9 +69,10 @@ func (s *system) replica(t *testing.T) *process {
 
 // TestTurnsGoOnAtOnceWhenTheirReplicaIsKilled kills a replica in the middle of answers. Another one goes on although
 // the leases last for another hour.
-func TestTurnsGoOnAtOnceWhenTheirReplicaIsKilled(t *testing.T) { // alone: all three turns must still run at the kill
+func TestTurnsGoOnAtOnceWhenTheirReplicaIsKilled(t *testing.T) {
+	t.Parallel()
 	one, two := startTwo(t)
-	sessions := []string{speaks(t, one), speaks(t, one), speaks(t, one)}
+	sessions := []string{speaks(t, one, "long"), speaks(t, one, "long"), speaks(t, one, "long")}
 	killed := one.replica(t)
 	if err := killed.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -86,7 +87,10 @@ func TestTurnsGoOnAtOnceWhenTheirReplicaIsKilled(t *testing.T) { // alone: all t
 		all.Go(func() {
 			r := two.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(f frame) bool { return f.event != "step.restarted" })
 			t.Logf("the turn went on after %v, at %d events", time.Since(begun).Round(time.Millisecond), len(r))
-			two.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(f frame) bool { return f.event != "turn.finished" })
+			after := "/v1/" + session + "/events?after_seq=" + r[len(r)-1].id
+			two.stream(t, http.MethodGet, after, "", func(f frame) bool { return f.event != "text.delta" })
+			wants(t, two.call(t, http.MethodPost, "/v1/"+session+":interrupt", "{}"), http.StatusOK, "")
+			two.stream(t, http.MethodGet, after, "", func(f frame) bool { return f.event != "turn.finished" })
 		})
 	}
 	all.Wait()
@@ -122,7 +126,7 @@ func looksForTheDead(t *testing.T, database string) {
 func TestAPausedReplicaKeepsItsTurns(t *testing.T) {
 	t.Parallel()
 	one, two := startTwo(t)
-	session := speaks(t, one)
+	session := speaks(t, one, "go")
 	paused := one.replica(t).cmd.Process
 	if err := paused.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
