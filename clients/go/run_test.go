@@ -68,7 +68,7 @@ func TestWhatWasAskedBeforeARunIsAnswered(t *testing.T) {
 func after(play func(int, player) error) func(int, player) error {
 	return func(n int, p player) error {
 		if *p.seq > 0 {
-			return status.Error(codes.DeadlineExceeded, "nobody answers what came before")
+			return status.Error(codes.DeadlineExceeded, "no answer came to the question before")
 		}
 		return play(n, p)
 	}

@@ -3,7 +3,6 @@ package fairlead_test
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"sync"
 	"testing"
 
@@ -68,22 +67,8 @@ func (s *script) ResolveApproval(_ context.Context, req *sessionv1.ResolveApprov
 // serve serves on loopback until the test ends.
 func (s *script) serve(t *testing.T, address string) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s.results = make(chan *sessionv1.SubmitToolResultRequest, 10)
-	server := grpc.NewServer()
-	sessionv1.RegisterSessionServiceServer(server, s)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return l.Addr().String()
+	return clienttest.Serve(t, address, s)
 }
 
 func (s *script) client(t *testing.T, b fairlead.Backoff) *fairlead.Client {

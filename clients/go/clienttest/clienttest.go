@@ -49,17 +49,24 @@ type Server struct {
 // Start serves on loopback until the test ends.
 func (s *Server) Start(t *testing.T) *Server {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Address, s.released = l.Addr().String(), make(chan struct{})
+	s.released = make(chan struct{})
 	for i, e := range s.Events {
 		if e.GetSeq() == 0 {
 			e.FirstSeq, e.Seq = int64(i+1), int64(i+1)
 		}
 		e.Turn = Session + "/turns/t1"
 		e.Time = timestamppb.New(time.Date(2026, 11, 21, 12, 0, i, 0, time.UTC))
+	}
+	s.Address = Serve(t, "127.0.0.1:0", s)
+	return s
+}
+
+// Serve serves a session service at an address until the test ends, and returns the address.
+func Serve(t *testing.T, address string, s sessionv1.SessionServiceServer) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
 	}
 	server := grpc.NewServer()
 	sessionv1.RegisterSessionServiceServer(server, s)
@@ -71,7 +78,7 @@ func (s *Server) Start(t *testing.T) *Server {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return s
+	return l.Addr().String()
 }
 
 // Release lets streams go on that Hold has stopped.
