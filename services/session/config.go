@@ -123,7 +123,8 @@ type Runtimes struct {
 func Defaults() Config {
 	return Config{
 		DatabaseConfig: DatabaseConfig{DatabaseWait: time.Minute},
-		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},
+		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(),
+		Budgets:           budget.Config{Wait: 30 * time.Second},
 		CheckpointsConfig: CheckpointsConfig{Checkpoints: []string{"*"}, KeepCheckpoints: 100},
 		CompactionConfig:  CompactionConfig{CompactAt: 80, CompactSummaryTokens: 4000},
 		LimitsConfig: LimitsConfig{

@@ -20,7 +20,7 @@ const (
 // budgets bound the lines of a module outside of tests.
 var budgets = map[string]int{
 	"clients/go":            1280,
-	"services/session":      61955,
+	"services/session":      61880,
 	"services/sandbox":      43800,
 	"services/tools":        19300,
 	"services/gateway":      24800,
@@ -80,7 +80,7 @@ var debts = map[string]int{
 	"services/session/internal/turn/state.Scope methods":             54,
 	"services/tools/internal/call.attempt methods":                   56,
 	"services/tools/internal/call.attempt fields":                    35,
-	"lines wider than 140 columns":                                   586,
+	"lines wider than 140 columns":                                   571,
 	"services/allinone/cmd/fairlead files":                           48,
 	"services/allinone/cmd/fairlead package":                         7481,
 	"services/sandbox/internal/box files":                            48,

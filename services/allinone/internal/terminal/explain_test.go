@@ -18,7 +18,7 @@ func TestExplain(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"an error that is none of the server's", errors.New("plain"), "plain"},
+		{"an error of this program", errors.New("plain"), "plain"},
 		{"a reason follows the message", apierr.New(codes.NotFound, "x.fairlead.dev", "NO_SUCH", "There is none."), "There is none. (NO_SUCH)"},
 		{"fields are listed", apierr.New(codes.InvalidArgument, "x.fairlead.dev", "BAD", "It is wrong.", apierr.Field("a.b", "is empty"), apierr.Field("c", "is long")),
 			"It is wrong. (BAD)\n  a.b: is empty\n  c: is long"},

@@ -217,7 +217,8 @@ func (d *decision) toApproval(a *ask) (*sessionv1.ResolveApprovalRequest, error)
 		return nil, bad(d.field+".mode", "is none of default and accept_edits")
 	}
 	req := &sessionv1.ResolveApprovalRequest{
-		Parent: a.session, CallId: a.Call, Digest: a.Approval.GetDigest(), Approved: d.Decision == "approve", Comment: d.Comment, Scope: scope, Rule: d.Rule, Mode: mode,
+		Parent: a.session, CallId: a.Call, Digest: a.Approval.GetDigest(), Approved: d.Decision == "approve",
+		Comment: d.Comment, Scope: scope, Rule: d.Rule, Mode: mode,
 	}
 	if len(d.Arguments) > 0 && string(d.Arguments) != "null" {
 		if !strings.HasPrefix(string(d.Arguments), "{") {
@@ -231,7 +232,9 @@ func (d *decision) toApproval(a *ask) (*sessionv1.ResolveApprovalRequest, error)
 // toQuestion returns the request that answers a question.
 func (d *decision) toQuestion(a *ask) (*sessionv1.AnswerQuestionRequest, error) {
 	q := a.Question.GetQuestion()
-	req := &sessionv1.AnswerQuestionRequest{Parent: a.session, CallId: a.Call, QuestionId: q.GetId(), Action: commonv1.QuestionAction_QUESTION_ACTION_ACCEPT}
+	req := &sessionv1.AnswerQuestionRequest{
+		Parent: a.session, CallId: a.Call, QuestionId: q.GetId(), Action: commonv1.QuestionAction_QUESTION_ACTION_ACCEPT,
+	}
 	if d.text != "" {
 		switch {
 		case q.GetUrl() != "": // the client says that its person has been there

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// AboveCeiling refuses a limit above the one that somebody sets.
+// AboveCeiling refuses a limit above the most that the operator or the agent allows.
 func AboveCeiling(field, value, sets, most string) error {
 	return Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
 		fmt.Sprintf("%s is %s; %s allows at most %s.", field, value, sets, most), apierr.Field(field, "above the operator's ceiling of "+most))

@@ -15,11 +15,11 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -79,31 +79,14 @@ func (a *AgentServer) read(ctx context.Context, name string, version int32) (*se
 func (a *AgentServer) ListAgents(ctx context.Context, r *sessionv1.ListAgentsRequest) (*sessionv1.ListAgentsResponse, error) {
 	tenant := principal.Tenant(ctx)
 	scope := fmt.Sprintf("ListAgents\x00%s\x00%t", tenant, r.ShowArchived)
-	after := ""
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	size := page.Size(r.PageSize, 50, 1000)
-	agents, more, err := page.Fill(size, func(last *sessionv1.Agent, n int) ([]*sessionv1.Agent, error) {
-		if last != nil {
-			after = last.Name
-		}
+	all, next, err := request.List(scope, r, refusal.Subject{}, request.ByName, func(after string, n int) ([]*sessionv1.Agent, error) {
 		rows, err := a.s.Store.ListAgents(ctx, tenant, "agents", after, r.ShowArchived, n)
 		if err != nil {
 			return nil, err
 		}
 		return a.merge(rows, after, n)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListAgentsResponse{Agents: agents}
-	if more {
-		resp.NextPageToken = page.Encode(scope, agents[len(agents)-1].Name)
-	}
-	return resp, nil
+	return &sessionv1.ListAgentsResponse{Agents: all, NextPageToken: next}, err
 }
 
 // merge returns the first n of the configuration's agents and the tenant's behind after, by name.

@@ -12,7 +12,6 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
@@ -131,16 +130,7 @@ func (x *EnvironmentServer) ListEnvironments(
 ) (*sessionv1.ListEnvironmentsResponse, error) {
 	tenant := principal.Tenant(ctx)
 	scope := fmt.Sprintf("ListEnvironments\x00%s\x00%t", tenant, r.ShowArchived)
-	after := ""
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Environment, n int) (some []*sessionv1.Environment, _ error) {
-		if last != nil {
-			after = last.Name
-		}
+	list := func(after string, n int) (some []*sessionv1.Environment, _ error) {
 		rows, err := x.s.Store.ListAgents(ctx, tenant, "environments", after, r.ShowArchived, n)
 		for _, row := range rows {
 			e, err := environmentProto(row)
@@ -151,13 +141,7 @@ func (x *EnvironmentServer) ListEnvironments(
 			some = append(some, e)
 		}
 		return some, err
-	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
 	}
-	resp := &sessionv1.ListEnvironmentsResponse{Environments: all}
-	if more {
-		resp.NextPageToken = page.Encode(scope, all[len(all)-1].Name)
-	}
-	return resp, nil
+	all, next, err := request.List(scope, r, refusal.Subject{}, request.ByName, list)
+	return &sessionv1.ListEnvironmentsResponse{Environments: all, NextPageToken: next}, err
 }

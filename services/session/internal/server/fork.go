@@ -40,8 +40,9 @@ func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest
 	}
 	about := refusal.Subject{Session: "sessions/" + to.Session, RequestID: r.RequestId}
 	n := store.NewSession{
-		Key: to, User: request.User(ctx), Caps: s.Use.Sessions(to.Tenant, request.User(ctx)), Request: request.Lasting("ForkSession", r.Name+request.OwnScope(ctx), r),
-		Event: &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{ForkedFrom: r.Name}}},
+		Key: to, User: request.User(ctx), Caps: s.Use.Sessions(to.Tenant, request.User(ctx)),
+		Request: request.Lasting("ForkSession", r.Name+request.OwnScope(ctx), r),
+		Event:   &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{ForkedFrom: r.Name}}},
 	}
 	_, err := s.Store.GetSession(ctx, to)
 	switch {

@@ -113,7 +113,10 @@ func (s *imports) importFile(ctx context.Context, open *sessionv1.ImportOpen, up
 		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import" + request.OwnScope(ctx)}, open.RequestId)
 	}
 	about := refusal.Subject{Session: "sessions/" + to.Session, RequestID: open.RequestId}
-	in := store.Import{Key: to, User: request.User(ctx), Caps: s.Use.Sessions(to.Tenant, request.User(ctx)), Request: request.KeepForADay(importRequest(ctx, open, sum)), Batches: deleted}
+	in := store.Import{
+		Key: to, User: request.User(ctx), Caps: s.Use.Sessions(to.Tenant, request.User(ctx)),
+		Request: request.KeepForADay(importRequest(ctx, open, sum)), Batches: deleted,
+	}
 	_, err := s.Store.GetSession(ctx, to)
 	switch {
 	case err == nil:

@@ -14,7 +14,6 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
@@ -66,7 +65,8 @@ func (x *ModelServer) CreateModel(ctx context.Context, r *sessionv1.CreateModelR
 	if name == "" {
 		name = "m" + id.New() // a name begins with a letter
 	}
-	m, err := x.write(ctx, directory.OwnModelsFolder+name, r.Spec, store.AgentWrite{Most: directory.MostOwnModels, Request: request.Lasting("CreateModel", "", r)})
+	w := store.AgentWrite{Most: directory.MostOwnModels, Request: request.Lasting("CreateModel", "", r)}
+	m, err := x.write(ctx, directory.OwnModelsFolder+name, r.Spec, w)
 	return &sessionv1.CreateModelResponse{Model: m}, err
 }
 
@@ -141,26 +141,10 @@ func (x *ModelServer) GetModel(ctx context.Context, r *sessionv1.GetModelRequest
 func (x *ModelServer) ListModels(ctx context.Context, r *sessionv1.ListModelsRequest) (*sessionv1.ListModelsResponse, error) {
 	tenant := principal.Tenant(ctx)
 	scope := "ListModels\x00" + tenant
-	after := ""
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Model, n int) ([]*sessionv1.Model, error) {
-		if last != nil {
-			after = last.Name
-		}
+	all, next, err := request.List(scope, r, refusal.Subject{}, request.ByName, func(after string, n int) ([]*sessionv1.Model, error) {
 		return x.behind(ctx, tenant, after, n)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListModelsResponse{Models: all}
-	if more {
-		resp.NextPageToken = page.Encode(scope, all[len(all)-1].Name)
-	}
-	return resp, nil
+	return &sessionv1.ListModelsResponse{Models: all, NextPageToken: next}, err
 }
 
 // behind returns the first n models behind a name: those of the server and the tenant's

@@ -40,7 +40,9 @@ func (s *Server) Register(r grpc.ServiceRegistrar, proxy *modelproxy.Proxy, runt
 		Store: s.Store, Directory: s.Directory, Submit: s.Submit, Create: s.create, Admit: s.Use.Admit, Webhooks: s.Webhooks,
 	}
 	unattended.Register(r)
-	people := tenancy.Config{Store: s.Store, Try: s.Try, Nodes: s.Nodes, Budgets: s.Budgets, KeysOutliveToken: s.Use.KeysOutliveToken, Log: s.Log}
+	people := tenancy.Config{
+		Store: s.Store, Try: s.Try, Nodes: s.Nodes, Budgets: s.Budgets, KeysOutliveToken: s.Use.KeysOutliveToken, Log: s.Log,
+	}
 	people.Register(r)
 }
 

@@ -116,8 +116,10 @@ func (x *SessionToolServer) accept(ctx context.Context, r *sessionv1.CallToolReq
 		return nil, err
 	}
 	t := submit.NewTurn(ctx, session, limits)
-	t.Call = &sessionv1.ToolUse{CallId: state.CallID(request.LastSegment(t.Name), 0, 0), Tool: r.Tool, ArgumentsJson: cmp.Or(r.ArgumentsJson, "{}")}
-	command, err := x.s.Submit.Command(ctx, k, t, &sessionv1.CreateTurnRequest{Parent: r.Parent, OnActive: r.OnActive, Options: session.TurnOptions})
+	id := state.CallID(request.LastSegment(t.Name), 0, 0)
+	t.Call = &sessionv1.ToolUse{CallId: id, Tool: r.Tool, ArgumentsJson: cmp.Or(r.ArgumentsJson, "{}")}
+	message := &sessionv1.CreateTurnRequest{Parent: r.Parent, OnActive: r.OnActive, Options: session.TurnOptions}
+	command, err := x.s.Submit.Command(ctx, k, t, message)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -35,17 +36,8 @@ func (x *SkillServer) GetSkill(ctx context.Context, r *sessionv1.GetSkillRequest
 func (x *SkillServer) ListSkills(ctx context.Context, r *sessionv1.ListSkillsRequest) (*sessionv1.ListSkillsResponse, error) {
 	tenant, owner := principal.Tenant(ctx), skillOwner(ctx, r.User)
 	scope := fmt.Sprintf("ListSkills\x00%s\x00%s\x00%t", tenant, owner, r.ShowArchived)
-	after := ""
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
 	collection := strings.TrimSuffix(directory.SkillRow(owner, ""), "/")
-	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Skill, n int) ([]*sessionv1.Skill, error) {
-		if last != nil {
-			after = last.Name
-		}
+	all, next, err := request.List(scope, r, refusal.Subject{}, request.ByName, func(after string, n int) ([]*sessionv1.Skill, error) {
 		behind := ""
 		if after != "" {
 			behind = collection + strings.TrimPrefix(after, "skills")
@@ -56,14 +48,7 @@ func (x *SkillServer) ListSkills(ctx context.Context, r *sessionv1.ListSkillsReq
 		}
 		return x.merge(rows, owner, after, n)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListSkillsResponse{Skills: all}
-	if more {
-		resp.NextPageToken = page.Encode(scope, all[len(all)-1].Name)
-	}
-	return resp, nil
+	return &sessionv1.ListSkillsResponse{Skills: all, NextPageToken: next}, err
 }
 
 // merge returns the first n of the stored skills, and of the operator's if they are the tenant's, behind

@@ -76,10 +76,13 @@ func (x Sender) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) (
 		}
 	}
 	_, id, _ := strings.Cut(row.Schedule.Name, "/schedules/")
-	t, err := x.Submit.Accept(ctx, submit.Message{Method: "Schedule", Origin: submit.Origin{Schedule: row.Schedule.Name}, Request: &sessionv1.CreateTurnRequest{
+	request := &sessionv1.CreateTurnRequest{
 		Parent: session, Text: row.Schedule.Text, OnActive: row.Schedule.OnActive, Limits: row.Schedule.Limits,
 		RequestId: fmt.Sprintf("schedule/%s/%d", id, row.Due.Unix()),
-	}})
+	}
+	t, err := x.Submit.Accept(ctx, submit.Message{
+		Method: "Schedule", Origin: submit.Origin{Schedule: row.Schedule.Name}, Request: request,
+	})
 	if err == nil {
 		return t.Name, "", nil
 	}

@@ -140,26 +140,6 @@ func TestTheBodyIsTheSDKs(t *testing.T) {
 	t.Run("without messages", func(t *testing.T) { same(t, m, model.Request{Model: "claude"}) })
 }
 
-func FuzzAppendString(f *testing.F) {
-	for _, s := range oddTexts {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		b, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var want, got string
-		if err := json.Unmarshal(b, &want); err != nil {
-			t.Fatal(err)
-		}
-		ours := prompt.AppendString(nil, s)
-		if err := json.Unmarshal(ours, &got); err != nil || got != want {
-			t.Errorf("%q is written as %s, which reads %q (%v)", s, ours, got, err)
-		}
-	})
-}
-
 func BenchmarkBody(b *testing.B) {
 	r := model.Request{Model: "claude", System: "be brief"}
 	for range 5000 {

@@ -12,7 +12,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/schedule"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
@@ -135,28 +134,11 @@ func (x *ScheduleServer) GetSchedule(ctx context.Context, r *sessionv1.GetSchedu
 func (x *ScheduleServer) ListSchedules(ctx context.Context, r *sessionv1.ListSchedulesRequest) (*sessionv1.ListSchedulesResponse, error) {
 	k := request.Key(ctx, r.Parent)
 	scope := "ListSchedules\x00" + k.Tenant + "\x00" + k.Session
-	after := ""
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	size := page.Size(r.PageSize, 50, 1000)
-	all, more, err := page.Fill(size, func(last *sessionv1.Schedule, n int) ([]*sessionv1.Schedule, error) {
-		if last != nil {
-			_, after = splitSchedule(last.Name)
-		}
+	about := refusal.Subject{Session: r.Parent}
+	all, next, err := request.List(scope, r, about, request.ByID, func(after string, n int) ([]*sessionv1.Schedule, error) {
 		return x.Store.ListSchedules(ctx, k, after, n)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
-	}
-	resp := &sessionv1.ListSchedulesResponse{Schedules: all}
-	if more {
-		_, last := splitSchedule(all[len(all)-1].Name)
-		resp.NextPageToken = page.Encode(scope, last)
-	}
-	return resp, nil
+	return &sessionv1.ListSchedulesResponse{Schedules: all, NextPageToken: next}, err
 }
 
 // PauseSchedule stops a schedule, or lets it go on from now.

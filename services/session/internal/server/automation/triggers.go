@@ -129,7 +129,8 @@ func (x *TriggerServer) ListTriggers(ctx context.Context, r *sessionv1.ListTrigg
 	if p.Role < principal.RoleOperator {
 		q.User = p.User
 	}
-	all, next, err := request.ListByName("ListTriggers\x00"+q.Tenant+"\x00"+q.User, r, func(after string, n int) ([]*sessionv1.Trigger, error) {
+	scope := "ListTriggers\x00" + q.Tenant + "\x00" + q.User
+	all, next, err := request.List(scope, r, refusal.Subject{}, request.ByID, func(after string, n int) ([]*sessionv1.Trigger, error) {
 		q.After, q.Limit = after, n
 		return x.Store.ListTriggers(ctx, q)
 	})

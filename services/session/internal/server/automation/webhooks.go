@@ -124,28 +124,10 @@ func (x *WebhookServer) GetWebhook(ctx context.Context, r *sessionv1.GetWebhookR
 func (x *WebhookServer) ListWebhooks(ctx context.Context, r *sessionv1.ListWebhooksRequest) (*sessionv1.ListWebhooksResponse, error) {
 	tenant := request.Key(ctx, "").Tenant
 	scope := "ListWebhooks\x00" + tenant
-	after := ""
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	size := page.Size(r.PageSize, 50, 1000)
-	all, more, err := page.Fill(size, func(last *sessionv1.Webhook, n int) ([]*sessionv1.Webhook, error) {
-		if last != nil {
-			_, after = webhookOf(ctx, last.Name)
-		}
+	all, next, err := request.List(scope, r, refusal.Subject{}, request.ByID, func(after string, n int) ([]*sessionv1.Webhook, error) {
 		return x.Store.ListWebhooks(ctx, tenant, after, n)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListWebhooksResponse{Webhooks: all}
-	if more {
-		_, last := webhookOf(ctx, all[len(all)-1].Name)
-		resp.NextPageToken = page.Encode(scope, last)
-	}
-	return resp, nil
+	return &sessionv1.ListWebhooksResponse{Webhooks: all, NextPageToken: next}, err
 }
 
 // DeleteWebhook deletes a webhook.

@@ -80,34 +80,42 @@ type paging interface {
 	GetPageToken() string
 }
 
-// named is a resource.
-type named interface {
+// item is an entry of a list.
+type item interface {
 	comparable
 	proto.Message
 	GetName() string
 }
 
-// ListByName lists a page of resources in the order of their ids. scope names the list.
-func ListByName[T named](scope string, r paging, list func(after string, n int) ([]T, error)) (all []T, next string, err error) {
+// ByID is the place of a resource in a list in the order of ids.
+func ByID[T item](t T) string { return LastSegment(t.GetName()) }
+
+// ByName is the place of a resource in a list in the order of names.
+func ByName[T item](t T) string { return t.GetName() }
+
+// List lists a page. scope names the list, and at is the place of an entry in it. about is for the errors of list, which
+// returns the n entries behind a place.
+func List[T item](
+	scope string, r paging, about refusal.Subject, at func(T) string, list func(after string, n int) ([]T, error),
+) (all []T, next string, err error) {
 	after := ""
 	if r.GetPageToken() != "" {
 		if err := page.Decode(r.GetPageToken(), scope, &after); err != nil {
 			return nil, "", refusal.Store(err, refusal.Subject{})
 		}
 	}
-	begun := false
 	all, more, err := page.Fill(page.Size(r.GetPageSize(), 50, 1000), func(last T, n int) ([]T, error) {
-		if begun {
-			after = LastSegment(last.GetName())
+		var none T
+		if last != none {
+			after = at(last)
 		}
-		begun = true
 		return list(after, n)
 	})
 	if err != nil {
-		return nil, "", refusal.Store(err, refusal.Subject{})
+		return nil, "", refusal.Store(err, about)
 	}
 	if more {
-		next = page.Encode(scope, LastSegment(all[len(all)-1].GetName()))
+		next = page.Encode(scope, at(all[len(all)-1]))
 	}
 	return all, next, nil
 }

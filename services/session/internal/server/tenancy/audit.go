@@ -25,7 +25,9 @@ type AuditServer struct {
 func (x *AuditServer) ListAuditEntries(
 	ctx context.Context, r *sessionv1.ListAuditEntriesRequest,
 ) (*sessionv1.ListAuditEntriesResponse, error) {
-	q := store.AuditPage{Tenant: request.Caller(ctx).Tenant, Method: r.Method, Resource: r.Resource, Start: since(r.StartTime), End: since(r.EndTime)}
+	q := store.AuditPage{
+		Tenant: request.Caller(ctx).Tenant, Method: r.Method, Resource: r.Resource, Start: since(r.StartTime), End: since(r.EndTime),
+	}
 	if r.User != "" {
 		q.User = request.UserOf(ctx, r.User).User
 	}

@@ -46,7 +46,8 @@ func budgetStatus(b store.Balance) *sessionv1.BudgetStatus {
 		Scope: string(b.Scope), Subject: b.Subject,
 		Limits:     &sessionv1.Budget{MaxTokens: b.Hard.Tokens, MaxCostNanoUsd: b.Hard.CostNanoUSD, SoftPercent: softPercent(b.Bound)},
 		UsedTokens: b.Used.Tokens, UsedCostNanoUsd: b.Used.CostNanoUSD, UsedWallTime: durationpb.New(b.Used.WallTime),
-		ReservedTokens: b.Reserved.Tokens, ReservedCostNanoUsd: b.Reserved.CostNanoUSD, ReservedWallTime: durationpb.New(b.Reserved.WallTime),
+		ReservedTokens: b.Reserved.Tokens, ReservedCostNanoUsd: b.Reserved.CostNanoUSD,
+		ReservedWallTime: durationpb.New(b.Reserved.WallTime),
 	}
 	if b.Scope == store.BudgetSession {
 		out.Subject = "sessions/" + b.Subject

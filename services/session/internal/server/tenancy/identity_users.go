@@ -72,7 +72,7 @@ func (x *IdentityServer) GetUser(ctx context.Context, r *sessionv1.GetUserReques
 // ListUsers lists a page of users.
 func (x *IdentityServer) ListUsers(ctx context.Context, r *sessionv1.ListUsersRequest) (*sessionv1.ListUsersResponse, error) {
 	tenant := request.Caller(ctx).Tenant
-	all, next, err := request.ListByName("ListUsers\x00"+tenant, r, func(after string, n int) ([]*sessionv1.User, error) {
+	all, next, err := request.List("ListUsers\x00"+tenant, r, refusal.Subject{}, request.ByID, func(after string, n int) ([]*sessionv1.User, error) {
 		return x.Store.ListUsers(ctx, tenant, after, n)
 	})
 	return &sessionv1.ListUsersResponse{Users: all, NextPageToken: next}, err

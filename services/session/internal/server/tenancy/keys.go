@@ -255,7 +255,9 @@ func (x *IdentityServer) revokedKeys(ctx context.Context, r store.Revocation) ([
 
 // addRevoked adds to a revoked key which keys ended with it.
 func (x *IdentityServer) addRevoked(ctx context.Context, k *sessionv1.Key) (err error) {
-	k.RevokedKeys, err = x.revokedKeys(ctx, store.Revocation{Owner: request.UserOf(ctx, k.User), Key: request.LastSegment(k.Name), Since: k.RevokeTime.AsTime()})
+	k.RevokedKeys, err = x.revokedKeys(ctx, store.Revocation{
+		Owner: request.UserOf(ctx, k.User), Key: request.LastSegment(k.Name), Since: k.RevokeTime.AsTime(),
+	})
 	return err
 }
 

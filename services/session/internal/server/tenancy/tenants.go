@@ -113,7 +113,7 @@ func (x *IdentityServer) ListTenants(ctx context.Context, r *sessionv1.ListTenan
 	if err := mustManageTenants(request.Caller(ctx)); err != nil {
 		return nil, err
 	}
-	all, next, err := request.ListByName("ListTenants", r, func(after string, n int) ([]*sessionv1.Tenant, error) {
+	all, next, err := request.List("ListTenants", r, refusal.Subject{}, request.ByID, func(after string, n int) ([]*sessionv1.Tenant, error) {
 		return x.Store.ListTenants(ctx, after, n)
 	})
 	return &sessionv1.ListTenantsResponse{Tenants: all, NextPageToken: next}, err
