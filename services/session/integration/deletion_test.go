@@ -85,7 +85,8 @@ func TestADeletionSucceedsWhilePeersAreAwayAndReachesThemLater(t *testing.T) {
 		_, err := f.CreateSession(ctx, again)
 		return err == nil
 	})
-	if got := f.peers.deletions(); got != "tools sessions/mine, sandbox sessions/mine" {
+	// The peers may have come back between the two calls of an attempt, which then is made again.
+	if got := f.peers.deletions(); !strings.HasSuffix(got, "tools sessions/mine, sandbox sessions/mine") {
 		t.Errorf("the peers deleted %s", got)
 	}
 }
