@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -44,15 +45,41 @@ func startTwo(t *testing.T) (one, two *system) {
 	return one, two
 }
 
-// speaks sends a message through a replica, which then holds the session, and waits for the answer's first words.
+// speaks sends a message through a replica and waits for the answer's first words. A replica that looks for work at that
+// moment does not take the session at once, and then another one may: speaks goes on until the first one holds one.
 func speaks(t *testing.T, s *system, message string) (session string) {
 	t.Helper()
-	session = s.session(t, "coder")
-	if r := s.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"text":"`+message+`"}`); r.code != http.StatusOK {
-		t.Fatalf("send: %d %s", r.code, r.body)
+	for range 10 {
+		session = s.session(t, "coder")
+		if r := s.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"text":"`+message+`"}`); r.code != http.StatusOK {
+			t.Fatalf("send: %d %s", r.code, r.body)
+		}
+		s.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(f frame) bool { return f.event != "text.delta" })
+		if s.hasLease(t, session) {
+			return session
+		}
 	}
-	s.stream(t, http.MethodGet, "/v1/"+session+"/events", "", func(f frame) bool { return f.event != "text.delta" })
-	return session
+	t.Fatal("another replica takes every session")
+	return ""
+}
+
+// hasLease reports whether a system's replica holds a session. The replica writes its name into its log.
+func (s *system) hasLease(t *testing.T, session string) bool {
+	t.Helper()
+	log, err := os.ReadFile(s.replica(t).log.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), s.options.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // it has done its work
+	var holder string
+	if err := conn.QueryRow(t.Context(), "select holder from session.sessions where session = $1", strings.TrimPrefix(session, "sessions/")).Scan(&holder); err != nil {
+		t.Fatal(err)
+	}
+	return holder != "" && strings.Contains(string(log), `"replica":"`+holder+`"`)
 }
 
 // replica is the session service of a system.
