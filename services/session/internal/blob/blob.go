@@ -15,15 +15,19 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/objectstore"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // Errors of this package, besides those of the store.
 var (
+	// ErrNone says that this server keeps no files.
+	ErrNone = errors.New("there is no store of files")
 	// ErrObjects says that the object store failed.
 	ErrObjects = errors.New("the object store failed")
 	// ErrChecksum says that the content is not what was promised.
@@ -35,6 +39,9 @@ var (
 	// ErrScanner says that the scanner failed.
 	ErrScanner = errors.New("the scanner failed")
 )
+
+// Unavailable reports whether the object store or the scanner is the cause of an error. Callers do not see the cause.
+func Unavailable(err error) bool { return errors.Is(err, ErrObjects) || errors.Is(err, ErrScanner) }
 
 // partBytes is the size of a part.
 const partBytes = store.UploadPart
@@ -54,6 +61,18 @@ type Blobs struct {
 	Limits   store.FileLimits
 	// UploadTTL is how long an upload may stand still.
 	UploadTTL time.Duration
+}
+
+// Find returns a file that p sees. Without Blobs it returns ErrNone.
+func (b *Blobs) Find(ctx context.Context, p principal.Principal, name string) (*store.FileRow, error) {
+	if b == nil {
+		return nil, ErrNone
+	}
+	row, err := b.Rows.GetFile(ctx, p.Tenant, strings.TrimPrefix(name, "files/"))
+	if err == nil && !p.Sees(row.User) {
+		return nil, store.ErrNotFound
+	}
+	return row, err
 }
 
 // Append adds what from has to a file whose content has so many bytes, and ends the file if it is whole or if
@@ -203,6 +222,15 @@ func (b *Blobs) Read(ctx context.Context, tenant, file string, offset, size int6
 		return fmt.Errorf("%w: %d bytes of files/%s are missing", ErrObjects, size, file)
 	}
 	return nil
+}
+
+// ReadAll returns the content of a file that is complete.
+func (b *Blobs) ReadAll(ctx context.Context, row *store.FileRow) (data []byte, err error) {
+	err = b.Read(ctx, row.Tenant, row.ID, 0, row.File.GetSize(), func(piece []byte) error {
+		data = append(data, piece...)
+		return nil
+	})
+	return data, err
 }
 
 func (b *Blobs) readPart(ctx context.Context, p store.FilePart, skip, size int64, buffer []byte, send func([]byte) error) error {

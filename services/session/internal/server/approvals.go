@@ -10,7 +10,6 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/question"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
@@ -31,27 +30,11 @@ type approvalCursor struct {
 func (s *approvals) ListApprovals(ctx context.Context, r *sessionv1.ListApprovalsRequest) (*sessionv1.ListApprovalsResponse, error) {
 	p := store.PendingPage{Tenant: request.Key(ctx, "").Tenant, User: listedUser(ctx, r.User), Session: request.Key(ctx, r.Session).Session}
 	scope := strings.Join([]string{"ListApprovals", p.Tenant, p.User, p.Session}, "\x00")
-	var c approvalCursor
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &c); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	pending, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.PendingApproval, n int) ([]*sessionv1.PendingApproval, error) {
-		if last != nil {
-			c = approvalCursorAt(last)
-		}
-		p.AfterTime, p.AfterSession, p.AfterCall, p.Limit = c.Time, c.Session, c.Call, n
+	all, next, err := request.List(scope, r, refusal.Subject{}, approvalCursorAt, func(after approvalCursor, n int) ([]*sessionv1.PendingApproval, error) {
+		p.AfterTime, p.AfterSession, p.AfterCall, p.Limit = after.Time, after.Session, after.Call, n
 		return s.Store.ListPending(ctx, p)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListApprovalsResponse{Approvals: pending}
-	if more {
-		resp.NextPageToken = page.Encode(scope, approvalCursorAt(pending[len(pending)-1]))
-	}
-	return resp, nil
+	return &sessionv1.ListApprovalsResponse{Approvals: all, NextPageToken: next}, err
 }
 
 func approvalCursorAt(p *sessionv1.PendingApproval) approvalCursor {

@@ -12,7 +12,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -100,27 +99,11 @@ func (x *CheckpointServer) ListCheckpoints(
 ) (*sessionv1.ListCheckpointsResponse, error) {
 	k := request.Key(ctx, r.Parent)
 	scope := "ListCheckpoints\x00" + k.Tenant + "\x00" + k.Session
-	var before int64
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &before); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	size := page.Size(r.PageSize, 50, 1000)
-	all, more, err := page.Fill(size, func(last *sessionv1.Checkpoint, n int) ([]*sessionv1.Checkpoint, error) {
-		if last != nil {
-			before = last.Seq
-		}
+	list := func(before int64, n int) ([]*sessionv1.Checkpoint, error) {
 		return x.s.Store.ListCheckpoints(ctx, k, before, n)
-	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
-	resp := &sessionv1.ListCheckpointsResponse{Checkpoints: all}
-	if more {
-		resp.NextPageToken = page.Encode(scope, all[len(all)-1].Seq)
-	}
-	return resp, nil
+	all, next, err := request.List(scope, r, refusal.Subject{Session: r.Parent}, (*sessionv1.Checkpoint).GetSeq, list)
+	return &sessionv1.ListCheckpointsResponse{Checkpoints: all, NextPageToken: next}, err
 }
 
 // RewindSession puts the rewind into the inbox and waits for the result.

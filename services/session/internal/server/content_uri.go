@@ -90,23 +90,19 @@ func (c *Config) fetchFile(ctx context.Context, name, field string) (title, medi
 	if err := mayRead(ctx, "files.read", field); err != nil {
 		return "", "", nil, err
 	}
-	row, err := (&fileService{Config: c}).file(ctx, name)
+	row, err := c.Files.Find(ctx, request.Caller(ctx), name)
 	if err != nil {
-		return "", "", nil, err
+		return "", "", nil, refusal.File(err, name, "")
 	}
 	f := row.File
 	switch {
 	case f.State != sessionv1.FileState_FILE_STATE_READY:
-		return "", "", nil, notComplete(f)
+		return "", "", nil, refusal.FileNotComplete(f)
 	case f.GetSize() > media.MaxBytes:
 		return "", "", nil, tooLarge(name, field, f.GetSize())
 	}
-	err = c.Files.Read(ctx, row.Tenant, row.ID, 0, f.GetSize(), func(b []byte) error {
-		data = append(data, b...)
-		return nil
-	})
-	if err != nil {
-		return "", "", nil, fileError(err, name, "")
+	if data, err = c.Files.ReadAll(ctx, row); err != nil {
+		return "", "", nil, refusal.File(err, name, "")
 	}
 	if mediaType = f.MediaType; mediaType == anyType {
 		mediaType = ""

@@ -6,7 +6,6 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -68,24 +67,9 @@ func (x *FeedbackServer) CreateFeedback(
 func (x *FeedbackServer) ListFeedback(ctx context.Context, r *sessionv1.ListFeedbackRequest) (*sessionv1.ListFeedbackResponse, error) {
 	k := request.Key(ctx, r.Parent)
 	scope := "ListFeedback\x00" + k.Tenant + "\x00" + k.Session
-	var before string
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &before); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Feedback, n int) ([]*sessionv1.Feedback, error) {
-		if last != nil {
-			before = request.LastSegment(last.Name)
-		}
+	list := func(before string, n int) ([]*sessionv1.Feedback, error) {
 		return x.s.Store.ListFeedback(ctx, k, before, n)
-	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
-	resp := &sessionv1.ListFeedbackResponse{Feedback: all}
-	if more {
-		resp.NextPageToken = page.Encode(scope, request.LastSegment(all[len(all)-1].Name))
-	}
-	return resp, nil
+	all, next, err := request.List(scope, r, refusal.Subject{Session: r.Parent}, request.ByID, list)
+	return &sessionv1.ListFeedbackResponse{Feedback: all, NextPageToken: next}, err
 }

@@ -17,7 +17,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
@@ -34,73 +33,18 @@ type fileService struct {
 // FileService returns the server of FileService.
 func (s *Server) FileService() sessionv1.FileServiceServer { return &fileService{Config: s.Config} }
 
-// ready refuses requests for files if there is no store for them.
-func (s *fileService) ready() error {
-	if s.Files != nil {
-		return nil
-	}
-	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NO_FILE_STORE,
-		"This server keeps no files: with Postgres it needs an object store that all replicas reach. Ask the operator to set session.files.store.",
-		apierr.Precondition("FILE_STORE", "files", "no store is configured"))
-}
-
-func fileNotFound(name string) error {
-	return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND,
-		fmt.Sprintf("There is no file %s. It was deleted, its time has come, or it never existed; list files to see which there are (GET /v1/files).", name),
-		apierr.Resource("fairlead.dev/File", name, "not found"))
-}
-
-// fileError is the only table from the errors of files to the API's.
-func fileError(err error, name, requestID string) error {
-	wrong := func(c codes.Code, r sessionv1.ErrorReason, text string, opts ...apierr.Option) error {
-		return refusal.Of(c, r, text, opts...)
-	}
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return fileNotFound(name)
-	case errors.Is(err, store.ErrReady):
-		return wrong(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
-			"The upload of "+name+" has ended. Create another file for other content.", apierr.Precondition("FILE_STATE", name, "the upload has ended"))
-	case errors.Is(err, store.ErrFull):
-		return wrong(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_FILES_FULL,
-			"The files of the user or the tenant would be larger than they may be. Delete files, or ask the operator for more.", apierr.Quota("files", "bytes of files"))
-	case errors.Is(err, blob.ErrTooLong):
-		return wrong(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_FILES_FULL,
-			"The content of "+name+" is longer than the file's size, or than a file may be. What fits was kept.", apierr.Field("data", "is too long"))
-	case errors.Is(err, blob.ErrChecksum):
-		return wrong(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_WRONG_CHECKSUM,
-			"The content of "+name+" does not have the SHA-256 that was promised, so the file was deleted. Upload it again.", apierr.Field("file.sha256", "is another one"))
-	case errors.Is(err, blob.ErrRefused):
-		return wrong(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_FILE_REFUSED,
-			"The scanner of this server refuses the content of "+name+", so the file was deleted.")
-	case errors.Is(err, blob.ErrScanner):
-		return wrong(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_FILES_UNAVAILABLE,
-			"The scanner of this server does not answer, so no upload can end. Try again: append nothing at the end.", apierr.RetryAfter(10*time.Second))
-	case errors.Is(err, blob.ErrObjects):
-		return wrong(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_FILES_UNAVAILABLE,
-			"The store of files cannot be reached, or lacks content. Try again.", apierr.RetryAfter(time.Second))
-	}
-	return refusal.Store(err, refusal.Subject{RequestID: requestID})
-}
-
 // unavailable logs the cause of an error that callers do not see.
 func (s *fileService) unavailable(ctx context.Context, err error, name string) {
-	if errors.Is(err, blob.ErrObjects) || errors.Is(err, blob.ErrScanner) {
+	if blob.Unavailable(err) {
 		s.Log.WarnContext(ctx, "a file cannot be served", "file", name, "error", err)
 	}
 }
 
 // file returns a file that the caller sees.
 func (s *fileService) file(ctx context.Context, name string) (*store.FileRow, error) {
-	if err := s.ready(); err != nil {
-		return nil, err
-	}
-	row, err := s.Store.GetFile(ctx, principal.Tenant(ctx), strings.TrimPrefix(name, "files/"))
-	if err == nil && !request.Caller(ctx).Sees(row.User) {
-		err = store.ErrNotFound
-	}
+	row, err := s.Files.Find(ctx, request.Caller(ctx), name)
 	if err != nil {
-		return nil, fileError(err, name, "")
+		return nil, refusal.File(err, name, "")
 	}
 	return row, nil
 }
@@ -110,8 +54,8 @@ const anyType = "application/octet-stream"
 
 // CreateFile begins a file.
 func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileRequest) (*sessionv1.CreateFileResponse, error) {
-	if err := s.ready(); err != nil {
-		return nil, err
+	if s.Files == nil {
+		return nil, refusal.NoFileStore()
 	}
 	p, f := request.Caller(ctx), r.GetFile()
 	if f == nil {
@@ -138,7 +82,7 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 		return nil, s.tooManyUploads("users/" + p.User)
 	}
 	if err != nil {
-		return nil, fileError(err, "", r.RequestId)
+		return nil, refusal.File(err, "", r.RequestId)
 	}
 	row, err := s.file(ctx, "files/"+answer.Value)
 	if err != nil {
@@ -173,7 +117,7 @@ func (s *fileService) appendTo(ctx context.Context, row *store.FileRow, last boo
 		return nil, wrongOffset(now.File)
 	}
 	if err != nil {
-		return nil, fileError(err, row.File.Name, "")
+		return nil, refusal.File(err, row.File.Name, "")
 	}
 	return s.file(ctx, row.File.Name)
 }
@@ -200,7 +144,7 @@ func (s *fileService) AppendFile(stream grpc.ClientStreamingServer[sessionv1.App
 	case err != nil:
 		return err
 	case row.File.State == sessionv1.FileState_FILE_STATE_READY:
-		return fileError(store.ErrReady, start.Name, "")
+		return refusal.File(store.ErrReady, start.Name, "")
 	case row.File.Received != start.Offset:
 		return wrongOffset(row.File)
 	}
@@ -250,8 +194,8 @@ type filesAfter struct {
 
 // ListFiles lists a page of files.
 func (s *fileService) ListFiles(ctx context.Context, r *sessionv1.ListFilesRequest) (*sessionv1.ListFilesResponse, error) {
-	if err := s.ready(); err != nil {
-		return nil, err
+	if s.Files == nil {
+		return nil, refusal.NoFileStore()
 	}
 	p := request.Caller(ctx)
 	at := store.FilePage{Tenant: p.Tenant, User: p.User}
@@ -259,35 +203,15 @@ func (s *fileService) ListFiles(ctx context.Context, r *sessionv1.ListFilesReque
 		at.User = ""
 	}
 	scope := strings.Join([]string{"ListFiles", at.Tenant, at.User}, "\x00")
-	if r.PageToken != "" {
-		var after filesAfter
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-		at.AfterTime, at.AfterID = after.Time, after.ID
-	}
-	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.File, n int) ([]*sessionv1.File, error) {
-		if last != nil {
-			at.AfterTime, at.AfterID = last.CreateTime.AsTime(), strings.TrimPrefix(last.Name, "files/")
-		}
-		at.Limit = n
+	all, next, err := request.List(scope, r, refusal.Subject{}, fileAt, func(after filesAfter, n int) ([]*sessionv1.File, error) {
+		at.AfterTime, at.AfterID, at.Limit = after.Time, after.ID, n
 		return s.Store.ListFiles(ctx, at)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListFilesResponse{Files: all}
-	if more {
-		last := all[len(all)-1]
-		resp.NextPageToken = page.Encode(scope, filesAfter{last.CreateTime.AsTime(), strings.TrimPrefix(last.Name, "files/")})
-	}
-	return resp, nil
+	return &sessionv1.ListFilesResponse{Files: all, NextPageToken: next}, err
 }
 
-func notComplete(f *sessionv1.File) error {
-	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
-		fmt.Sprintf("%s is not complete: %d bytes of it have arrived. Wait until its upload has ended.", f.Name, f.Received),
-		apierr.Precondition("FILE_STATE", f.Name, "the upload has not ended"))
+func fileAt(f *sessionv1.File) filesAfter {
+	return filesAfter{f.CreateTime.AsTime(), request.LastSegment(f.Name)}
 }
 
 // ReadFile streams a file.
@@ -298,7 +222,7 @@ func (s *fileService) ReadFile(r *sessionv1.ReadFileRequest, stream grpc.ServerS
 		return err
 	}
 	if row.File.State != sessionv1.FileState_FILE_STATE_READY {
-		return notComplete(row.File)
+		return refusal.FileNotComplete(row.File)
 	}
 	if err := stream.Send(&sessionv1.ReadFileResponse{Kind: &sessionv1.ReadFileResponse_File{File: row.File}}); err != nil {
 		return err
@@ -314,25 +238,25 @@ func (s *fileService) ReadFile(r *sessionv1.ReadFileRequest, stream grpc.ServerS
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return fileError(err, r.Name, "")
+	return refusal.File(err, r.Name, "")
 }
 
 // DeleteFile deletes a file.
 func (s *fileService) DeleteFile(ctx context.Context, r *sessionv1.DeleteFileRequest) (*sessionv1.DeleteFileResponse, error) {
-	if err := s.ready(); err != nil {
-		return nil, err
+	if s.Files == nil {
+		return nil, refusal.NoFileStore()
 	}
 	p, k := request.Caller(ctx), request.Lasting("DeleteFile", r.Name, r)
 	row, err := s.Store.GetFile(ctx, p.Tenant, strings.TrimPrefix(r.Name, "files/"))
 	if err == nil && !p.Sees(row.User) {
-		return nil, fileNotFound(r.Name)
+		return nil, refusal.FileNotFound(r.Name)
 	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, fileError(err, r.Name, r.RequestId)
+		return nil, refusal.File(err, r.Name, r.RequestId)
 	}
 	// A file that is gone may have been deleted by the same request.
 	if _, err := s.Store.DeleteFile(ctx, p.Tenant, strings.TrimPrefix(r.Name, "files/"), k); err != nil {
-		return nil, fileError(err, r.Name, r.RequestId)
+		return nil, refusal.File(err, r.Name, r.RequestId)
 	}
 	return &sessionv1.DeleteFileResponse{}, nil
 }

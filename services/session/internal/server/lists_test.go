@@ -27,9 +27,10 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
-	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	models "github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/server/automation"
+	"github.com/fairlead/fairlead/services/session/internal/server/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -292,22 +293,22 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 		return s.SearchMessages(ctx, &sessionv1.SearchMessagesRequest{Query: "word", PageSize: size, PageToken: token})
 	},
 	"AgentService.ListAgents": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.AgentService().ListAgents(ctx, &sessionv1.ListAgentsRequest{PageSize: size, PageToken: token})
+		return (&catalog.AgentServer{Config: s.catalog()}).ListAgents(ctx, &sessionv1.ListAgentsRequest{PageSize: size, PageToken: token})
 	},
 	"AgentService.ListAgentVersions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.AgentService().ListAgentVersions(ctx, &sessionv1.ListAgentVersionsRequest{Parent: "agents/a001", PageSize: size, PageToken: token})
+		return (&catalog.AgentServer{Config: s.catalog()}).ListAgentVersions(ctx, &sessionv1.ListAgentVersionsRequest{Parent: "agents/a001", PageSize: size, PageToken: token})
 	},
 	"ModelService.ListModels": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.ModelService().ListModels(ctx, &sessionv1.ListModelsRequest{PageSize: size, PageToken: token})
+		return (&catalog.ModelServer{Config: s.catalog()}).ListModels(ctx, &sessionv1.ListModelsRequest{PageSize: size, PageToken: token})
 	},
 	"EnvironmentService.ListEnvironments": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.EnvironmentService().ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: size, PageToken: token})
+		return (&catalog.EnvironmentServer{Config: s.catalog()}).ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: size, PageToken: token})
 	},
 	"SkillService.ListSkills": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.SkillService().ListSkills(ctx, &sessionv1.ListSkillsRequest{PageSize: size, PageToken: token})
+		return (&catalog.SkillServer{Config: s.catalog()}).ListSkills(ctx, &sessionv1.ListSkillsRequest{PageSize: size, PageToken: token})
 	},
 	"SkillService.ListSkillVersions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.SkillService().ListSkillVersions(ctx, &sessionv1.ListSkillVersionsRequest{Parent: "skills/s001", PageSize: size, PageToken: token})
+		return (&catalog.SkillServer{Config: s.catalog()}).ListSkillVersions(ctx, &sessionv1.ListSkillVersionsRequest{Parent: "skills/s001", PageSize: size, PageToken: token})
 	},
 	"CheckpointService.ListCheckpoints": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.CheckpointService().ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
@@ -402,7 +403,7 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 			})
 			s := New(Config{
 				Directory: directory.New(directory.Config{
-					Store: h, Models: &catalog.Catalog{}, Agents: heavyAgents(t), Skills: &skill.Library{}, Missing: func(string) []string { return nil },
+					Store: h, Models: &models.Catalog{}, Agents: heavyAgents(t), Skills: &skill.Library{}, Missing: func(string) []string { return nil },
 				}),
 				Store: h, UserFiles: UserFiles{Files: &blob.Blobs{}},
 				Peers: Peers{Sandbox: heavySandbox{h: h}, Tools: remote.NewTools(tools)},

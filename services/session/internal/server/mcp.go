@@ -214,14 +214,6 @@ func (c *Config) checkMCP(ctx context.Context, field string, servers []*commonv1
 	return nil
 }
 
-// twoOfOneName returns a fault for servers of an agent with the same name: only the first of two gets into its spec.
-func twoOfOneName(servers []*commonv1.McpServer) []agent.Fault {
-	if err := mcp.CheckProtos(servers); err != nil && mcp.From(servers).Check() == nil {
-		return []agent.Fault{{Field: "mcp_servers", Text: err.Error()}}
-	}
-	return nil
-}
-
 func invalidMCP(field, why string) error {
 	return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_INVALID_MCP_SERVER,
 		"The MCP server cannot be set up so: "+why+".", apierr.Field(field, why))

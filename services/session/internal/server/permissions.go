@@ -15,6 +15,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 )
 
+// checkPatience bounds the wait for the tools service, which knows the names of tools and profiles.
+const checkPatience = 5 * time.Second
+
 // checkPermissions refuses rules of a session that the tools service does not understand: its calls would all fail.
 func (c *Config) checkPermissions(ctx context.Context, field string, rules *commonv1.PermissionRules) error {
 	if proto.Size(rules) == 0 {

@@ -17,25 +17,24 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/automation"
+	"github.com/fairlead/fairlead/services/session/internal/server/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 )
 
 // Register registers the services for clients.
 func (s *Server) Register(r grpc.ServiceRegistrar, proxy *modelproxy.Proxy, runtimes *attached.Hub) {
 	sessionv1.RegisterSessionServiceServer(r, s)
-	sessionv1.RegisterAgentServiceServer(r, s.AgentService())
 	sessionv1.RegisterRepositoryServiceServer(r, s.RepositoryService())
 	sessionv1.RegisterSessionFileServiceServer(r, s.SessionFileService())
 	sessionv1.RegisterFileServiceServer(r, s.FileService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.CheckpointService())
 	sessionv1.RegisterFeedbackServiceServer(r, s.FeedbackService())
 	sessionv1.RegisterMcpServiceServer(r, s.MCPService())
-	sessionv1.RegisterEnvironmentServiceServer(r, s.EnvironmentService())
-	sessionv1.RegisterSkillServiceServer(r, s.SkillService())
-	sessionv1.RegisterModelServiceServer(r, s.ModelService())
 	sessionv1.RegisterSessionToolServiceServer(r, s.SessionToolService())
 	sessionv1.RegisterModelProxyServiceServer(r, s.ModelProxyService(proxy))
 	sessionv1.RegisterRuntimeServiceServer(r, RuntimeService(runtimes))
+	known := s.catalog()
+	known.Register(r)
 	unattended := automation.Config{
 		Store: s.Store, Directory: s.Directory, Submit: s.Submit, Create: s.create, Admit: s.Use.Admit, Webhooks: s.Webhooks,
 	}
@@ -44,6 +43,14 @@ func (s *Server) Register(r grpc.ServiceRegistrar, proxy *modelproxy.Proxy, runt
 		Store: s.Store, Try: s.Try, Nodes: s.Nodes, Budgets: s.Budgets, KeysOutliveToken: s.Use.KeysOutliveToken, Log: s.Log,
 	}
 	people.Register(r)
+}
+
+// catalog is the configuration of what answers for agents, environments, models and skills.
+func (s *Server) catalog() *catalog.Config {
+	return &catalog.Config{
+		Store: s.Store, Directory: s.Directory, Files: s.Files, Checkpoints: s.Checkpoints, Log: s.Log,
+		Capabilities: catalog.Capabilities{Version: s.Version, Runtimes: s.Runtimes, Flags: s.Flags, Nodes: s.Nodes, Sandbox: s.Sandbox},
+	}
 }
 
 // RegisterPeer registers the services for operators, and for services that authenticate callers.

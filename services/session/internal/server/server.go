@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
@@ -92,7 +93,7 @@ type Peers struct {
 
 // Sandbox is the part of the sandbox service that the server needs.
 type Sandbox interface {
-	Capabilities(ctx context.Context, node string) (*sandboxv1.GetCapabilitiesResponse, error)
+	catalog.Sandbox
 	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error)
 	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 	ImportWorkspace(ctx context.Context, call *commonv1.CallRef, write func(io.Writer) error) (made bool, err error)

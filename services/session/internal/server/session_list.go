@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
@@ -22,29 +21,11 @@ func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRe
 		return nil, err
 	}
 	scope := "ListSessions\x00" + string(selected)
-	var c request.Cursor
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &c); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	p.AfterTime, p.AfterID = c.Time, c.ID
-	sessions, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Session, n int) ([]*sessionv1.Session, error) {
-		if last != nil {
-			c := sessionCursorAt(last)
-			p.AfterTime, p.AfterID = c.Time, c.ID
-		}
-		p.Limit = n
+	all, next, err := request.List(scope, r, refusal.Subject{}, sessionCursorAt, func(after request.Cursor, n int) ([]*sessionv1.Session, error) {
+		p.AfterTime, p.AfterID, p.Limit = after.Time, after.ID, n
 		return s.Store.ListSessions(ctx, p)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListSessionsResponse{Sessions: sessions}
-	if more {
-		resp.NextPageToken = page.Encode(scope, sessionCursorAt(sessions[len(sessions)-1]))
-	}
-	return resp, nil
+	return &sessionv1.ListSessionsResponse{Sessions: all, NextPageToken: next}, err
 }
 
 // sessionPage returns what a request selects.

@@ -13,7 +13,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -144,25 +143,13 @@ func (x *WebhookServer) DeleteWebhook(ctx context.Context, r *sessionv1.DeleteWe
 func (x *WebhookServer) ListDeliveries(ctx context.Context, r *sessionv1.ListDeliveriesRequest) (*sessionv1.ListDeliveriesResponse, error) {
 	tenant, id := webhookOf(ctx, r.Parent)
 	scope := "ListDeliveries\x00" + tenant + "\x00" + id
-	after := ""
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
+	list := func(after string, n int) ([]*sessionv1.Delivery, error) {
+		some, err := x.Store.ListDeliveries(ctx, tenant, id, after, n)
+		if err != nil {
+			return nil, webhookError(err, r.Parent, "")
 		}
+		return some, nil
 	}
-	size := page.Size(r.PageSize, 50, 1000)
-	all, more, err := page.Fill(size, func(last *sessionv1.Delivery, n int) ([]*sessionv1.Delivery, error) {
-		if last != nil {
-			after = last.Id
-		}
-		return x.Store.ListDeliveries(ctx, tenant, id, after, n)
-	})
-	if err != nil {
-		return nil, webhookError(err, r.Parent, "")
-	}
-	resp := &sessionv1.ListDeliveriesResponse{Deliveries: all}
-	if more {
-		resp.NextPageToken = page.Encode(scope, all[len(all)-1].Id)
-	}
-	return resp, nil
+	all, next, err := request.List(scope, r, refusal.Subject{}, (*sessionv1.Delivery).GetId, list)
+	return &sessionv1.ListDeliveriesResponse{Deliveries: all, NextPageToken: next}, err
 }

@@ -84,21 +84,26 @@ type paging interface {
 type item interface {
 	comparable
 	proto.Message
+}
+
+// named is a resource.
+type named interface {
+	item
 	GetName() string
 }
 
 // ByID is the place of a resource in a list in the order of ids.
-func ByID[T item](t T) string { return LastSegment(t.GetName()) }
+func ByID[T named](t T) string { return LastSegment(t.GetName()) }
 
 // ByName is the place of a resource in a list in the order of names.
-func ByName[T item](t T) string { return t.GetName() }
+func ByName[T named](t T) string { return t.GetName() }
 
 // List lists a page. scope names the list, and at is the place of an entry in it. about is for the errors of list, which
-// returns the n entries behind a place.
-func List[T item](
-	scope string, r paging, about refusal.Subject, at func(T) string, list func(after string, n int) ([]T, error),
+// returns the n entries behind a place; the zero place is the beginning.
+func List[T item, C any](
+	scope string, r paging, about refusal.Subject, at func(T) C, list func(after C, n int) ([]T, error),
 ) (all []T, next string, err error) {
-	after := ""
+	var after C
 	if r.GetPageToken() != "" {
 		if err := page.Decode(r.GetPageToken(), scope, &after); err != nil {
 			return nil, "", refusal.Store(err, refusal.Subject{})

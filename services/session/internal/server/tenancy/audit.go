@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -32,28 +31,13 @@ func (x *AuditServer) ListAuditEntries(
 		q.User = request.UserOf(ctx, r.User).User
 	}
 	scope := strings.Join([]string{"ListAuditEntries", q.Tenant, q.User, q.Method, q.Resource, q.Start.String(), q.End.String()}, "\x00")
-	var after string
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-		q.AfterSeq, _ = strconv.ParseInt(after, 10, 64) // it is from a token of ours
-	}
-	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.AuditEntry, n int) ([]*sessionv1.AuditEntry, error) {
-		if last != nil {
-			q.AfterSeq = last.Seq
-		}
+	at := func(e *sessionv1.AuditEntry) string { return strconv.FormatInt(e.Seq, 10) }
+	all, next, err := request.List(scope, r, refusal.Subject{}, at, func(after string, n int) ([]*sessionv1.AuditEntry, error) {
+		q.AfterSeq, _ = strconv.ParseInt(after, 10, 64) // it is from a token of ours, or empty
 		q.Limit = n
 		return x.Store.ListAudit(ctx, q)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListAuditEntriesResponse{Entries: all}
-	if more {
-		resp.NextPageToken = page.Encode(scope, strconv.FormatInt(all[len(all)-1].Seq, 10))
-	}
-	return resp, nil
+	return &sessionv1.ListAuditEntriesResponse{Entries: all, NextPageToken: next}, err
 }
 
 // since returns a time of a request; zero if it is not set.

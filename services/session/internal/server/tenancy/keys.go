@@ -14,7 +14,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
@@ -275,27 +274,11 @@ func (x *IdentityServer) ListKeys(ctx context.Context, r *sessionv1.ListKeysRequ
 		q.User = p.User
 	}
 	scope := "ListKeys\x00" + q.Tenant + "\x00" + q.User
-	var c request.Cursor
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &c); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Key, n int) ([]*sessionv1.Key, error) {
-		if last != nil {
-			c = keyCursorAt(last)
-		}
-		q.AfterTime, q.AfterID, q.Limit = c.Time, c.ID, n
+	all, next, err := request.List(scope, r, refusal.Subject{}, keyCursorAt, func(after request.Cursor, n int) ([]*sessionv1.Key, error) {
+		q.AfterTime, q.AfterID, q.Limit = after.Time, after.ID, n
 		return x.Store.ListKeys(ctx, q)
 	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListKeysResponse{Keys: all}
-	if more {
-		resp.NextPageToken = page.Encode(scope, keyCursorAt(all[len(all)-1]))
-	}
-	return resp, nil
+	return &sessionv1.ListKeysResponse{Keys: all, NextPageToken: next}, err
 }
 
 func keyCursorAt(k *sessionv1.Key) request.Cursor {

@@ -1,4 +1,4 @@
-package server
+package catalog
 
 import (
 	"context"
@@ -23,11 +23,8 @@ import (
 // EnvironmentServer implements EnvironmentService.
 type EnvironmentServer struct {
 	sessionv1.UnimplementedEnvironmentServiceServer
-	s *Server
+	*Config
 }
-
-// EnvironmentService returns the server of EnvironmentService.
-func (s *Server) EnvironmentService() *EnvironmentServer { return &EnvironmentServer{s: s} }
 
 // CreateEnvironment creates an environment.
 func (x *EnvironmentServer) CreateEnvironment(
@@ -66,9 +63,9 @@ func (x *EnvironmentServer) write(
 	sum := sha256.Sum256(body)
 	w.Tenant, w.User = principal.Tenant(ctx), request.User(ctx)
 	w.AgentRevision = store.AgentRevision{Name: name, Revision: hex.EncodeToString(sum[:8]), Spec: body}
-	answer, err := x.s.Store.WriteAgent(ctx, w)
+	answer, err := x.Store.WriteAgent(ctx, w)
 	if errors.Is(err, store.ErrConflict) {
-		return nil, refusal.VersionConflict(ctx, x.s.Store, name, w.Expected, refusal.Environment)
+		return nil, refusal.VersionConflict(ctx, x.Store, name, w.Expected, refusal.Environment)
 	}
 	if err != nil {
 		return nil, refusal.Environment(err, name, w.Request.ID)
@@ -81,7 +78,7 @@ func (x *EnvironmentServer) write(
 }
 
 func (x *EnvironmentServer) read(ctx context.Context, name string, version int32) (*sessionv1.Environment, error) {
-	row, err := x.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
+	row, err := x.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
 	if err != nil {
 		return nil, refusal.Environment(err, name, "")
 	}
@@ -106,7 +103,7 @@ func environmentProto(row store.AgentRow) (*sessionv1.Environment, error) {
 func (x *EnvironmentServer) ArchiveEnvironment(
 	ctx context.Context, r *sessionv1.ArchiveEnvironmentRequest,
 ) (*sessionv1.ArchiveEnvironmentResponse, error) {
-	_, err := x.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
+	_, err := x.Store.ArchiveAgent(ctx, store.ArchiveAgent{
 		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: request.Lasting("ArchiveEnvironment", r.Name, r),
 	})
 	if err != nil {
@@ -131,7 +128,7 @@ func (x *EnvironmentServer) ListEnvironments(
 	tenant := principal.Tenant(ctx)
 	scope := fmt.Sprintf("ListEnvironments\x00%s\x00%t", tenant, r.ShowArchived)
 	list := func(after string, n int) (some []*sessionv1.Environment, _ error) {
-		rows, err := x.s.Store.ListAgents(ctx, tenant, "environments", after, r.ShowArchived, n)
+		rows, err := x.Store.ListAgents(ctx, tenant, "environments", after, r.ShowArchived, n)
 		for _, row := range rows {
 			e, err := environmentProto(row)
 			if err != nil {

@@ -1,7 +1,6 @@
-package server
+package catalog
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
@@ -25,13 +25,7 @@ import (
 // SkillServer implements SkillService.
 type SkillServer struct {
 	sessionv1.UnimplementedSkillServiceServer
-	s     *Server
-	files *fileService
-}
-
-// SkillService returns the server of SkillService.
-func (s *Server) SkillService() *SkillServer {
-	return &SkillServer{s: s, files: &fileService{Config: s.Config}}
+	*Config
 }
 
 // skillOwner returns the id of the user to whom a request's skills belong; empty for the tenant's.
@@ -87,7 +81,7 @@ func (x *SkillServer) UpdateSkill(ctx context.Context, r *sessionv1.UpdateSkillR
 
 // newest returns the newest version of a skill that may be changed.
 func (x *SkillServer) newest(ctx context.Context, owner, name string) (directory.SkillSpec, error) {
-	row, err := x.s.Store.GetAgent(ctx, principal.Tenant(ctx), directory.SkillRow(owner, strings.TrimPrefix(name, "skills/")), 0)
+	row, err := x.Store.GetAgent(ctx, principal.Tenant(ctx), directory.SkillRow(owner, strings.TrimPrefix(name, "skills/")), 0)
 	if errors.Is(err, store.ErrNotFound) {
 		return directory.SkillSpec{}, x.missing(owner, name)
 	}
@@ -100,7 +94,7 @@ func (x *SkillServer) newest(ctx context.Context, owner, name string) (directory
 
 // missing returns the error for a skill that the tenant or user does not have.
 func (x *SkillServer) missing(owner, name string) error {
-	if _, ok := x.s.Directory.Skills.Global(strings.TrimPrefix(name, "skills/")); ok && owner == "" {
+	if _, ok := x.Directory.Skills.Global(strings.TrimPrefix(name, "skills/")); ok && owner == "" {
 		return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SKILL_READ_ONLY,
 			fmt.Sprintf("%s is a skill of the operator's, which the API does not change. Create one of the same name for the tenant, which comes before it.", name),
 			apierr.Precondition("SKILL", name, "read-only"))
@@ -115,7 +109,7 @@ func (x *SkillServer) RollbackSkill(ctx context.Context, r *sessionv1.RollbackSk
 		return nil, err
 	}
 	row := directory.SkillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
-	old, err := x.s.Store.GetAgent(ctx, tenant, row, r.Version)
+	old, err := x.Store.GetAgent(ctx, tenant, row, r.Version)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, x.missing(owner, r.Name)
 	}
@@ -133,14 +127,14 @@ func (x *SkillServer) read(ctx context.Context, owner, name string) (*skill.Fold
 	if err := mayChange(ctx, owner); err != nil {
 		return nil, err
 	}
-	if err := x.s.Directory.Skills.Ready(); err != nil {
+	if err := x.Directory.Skills.Ready(); err != nil {
 		return nil, refusal.Skill(err, "", "")
 	}
-	row, err := x.files.file(ctx, name)
+	row, err := x.Files.Find(ctx, request.Caller(ctx), name)
 	if err != nil {
-		return nil, err
+		return nil, refusal.File(err, name, "")
 	}
-	limits := x.s.Directory.Skills.Limits()
+	limits := x.Directory.Skills.Limits()
 	switch {
 	case row.File.GetState() != sessionv1.FileState_FILE_STATE_READY:
 		return nil, refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
@@ -148,16 +142,14 @@ func (x *SkillServer) read(ctx context.Context, owner, name string) (*skill.Fold
 	case row.File.GetSize() > limits.ArchiveBytes():
 		return nil, refusal.SkillFaults(&skill.Error{Faults: []skill.Fault{{Text: fmt.Sprintf("the archive has %d bytes, and the archive of a skill may have %d", row.File.GetSize(), limits.ArchiveBytes())}}})
 	}
-	var archive bytes.Buffer
-	err = x.files.Files.Read(ctx, principal.Tenant(ctx), row.ID, 0, row.File.GetSize(), func(b []byte) error {
-		archive.Write(b)
-		return nil
-	})
+	archive, err := x.Files.ReadAll(ctx, row)
 	if err != nil {
-		x.files.unavailable(ctx, err, name)
-		return nil, fileError(err, name, "")
+		if blob.Unavailable(err) {
+			x.Log.WarnContext(ctx, "a file cannot be served", "file", name, "error", err)
+		}
+		return nil, refusal.File(err, name, "")
 	}
-	f, err := skill.Read(archive.Bytes(), limits)
+	f, err := skill.Read(archive, limits)
 	if err != nil {
 		return nil, refusal.Skill(err, "", "")
 	}
@@ -166,9 +158,9 @@ func (x *SkillServer) read(ctx context.Context, owner, name string) (*skill.Fold
 
 // write keeps the files of a version at a place, and writes the version.
 func (x *SkillServer) write(ctx context.Context, owner, place string, f *skill.Folder, w store.AgentWrite) (*sessionv1.Skill, error) {
-	digest, err := x.s.Directory.Skills.Keep(ctx, principal.Tenant(ctx), place, f)
+	digest, err := x.Directory.Skills.Keep(ctx, principal.Tenant(ctx), place, f)
 	if err != nil {
-		x.s.Log.WarnContext(ctx, "cannot keep the files of a skill", "error", err)
+		x.Log.WarnContext(ctx, "cannot keep the files of a skill", "error", err)
 		return nil, refusal.Of(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_FILES_UNAVAILABLE, "The store of files cannot be reached. Try again, with the same request id.")
 	}
 	body, err := json.Marshal(directory.SkillSpec{
@@ -183,15 +175,15 @@ func (x *SkillServer) write(ctx context.Context, owner, place string, f *skill.F
 
 // put writes a version and reads the skill.
 func (x *SkillServer) put(ctx context.Context, owner string, w store.AgentWrite) (*sessionv1.Skill, error) {
-	c := x.s.Directory.Skills
+	c := x.Directory.Skills
 	w.Tenant, w.User, w.Most, w.MostVersions = principal.Tenant(ctx), request.User(ctx), c.Tenant, c.Versions
 	if owner != "" {
 		w.Most = c.User
 	}
 	_, name, _ := strings.Cut(w.Name, "skills/")
-	answer, err := x.s.Store.WriteAgent(ctx, w)
+	answer, err := x.Store.WriteAgent(ctx, w)
 	if errors.Is(err, store.ErrConflict) {
-		return nil, refusal.VersionConflict(ctx, x.s.Store, w.Name, w.Expected, func(err error, _, requestID string) error {
+		return nil, refusal.VersionConflict(ctx, x.Store, w.Name, w.Expected, func(err error, _, requestID string) error {
 			return refusal.Skill(err, "skills/"+name, requestID)
 		})
 	}
@@ -202,7 +194,7 @@ func (x *SkillServer) put(ctx context.Context, owner string, w store.AgentWrite)
 	if err != nil {
 		return nil, err
 	}
-	row, err := x.s.Store.GetAgent(ctx, w.Tenant, made, version)
+	row, err := x.Store.GetAgent(ctx, w.Tenant, made, version)
 	if err != nil {
 		return nil, refusal.Skill(err, "skills/"+name, w.Request.ID)
 	}
@@ -241,7 +233,7 @@ func (x *SkillServer) ArchiveSkill(ctx context.Context, r *sessionv1.ArchiveSkil
 		return nil, err
 	}
 	row := directory.SkillRow(owner, strings.TrimPrefix(r.Name, "skills/"))
-	_, err := x.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
+	_, err := x.Store.ArchiveAgent(ctx, store.ArchiveAgent{
 		Tenant: tenant, Name: row, Undo: r.Undo, Request: request.Lasting("ArchiveSkill", row, r),
 	})
 	if errors.Is(err, store.ErrNotFound) {
@@ -250,7 +242,7 @@ func (x *SkillServer) ArchiveSkill(ctx context.Context, r *sessionv1.ArchiveSkil
 	if err != nil {
 		return nil, refusal.Skill(err, r.Name, r.RequestId)
 	}
-	found, err := x.s.Store.GetAgent(ctx, tenant, row, 0)
+	found, err := x.Store.GetAgent(ctx, tenant, row, 0)
 	if err != nil {
 		return nil, refusal.Skill(err, r.Name, r.RequestId)
 	}
@@ -273,7 +265,7 @@ func (x *SkillServer) DeleteSkill(ctx context.Context, r *sessionv1.DeleteSkillR
 	case !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SKILL_NOT_FOUND): // a repeated request finds none, either
 		return nil, err
 	}
-	if _, err := x.s.Store.DeleteAgent(ctx, d); err != nil {
+	if _, err := x.Store.DeleteAgent(ctx, d); err != nil {
 		return nil, refusal.Skill(err, r.Name, r.RequestId)
 	}
 	return &sessionv1.DeleteSkillResponse{}, nil

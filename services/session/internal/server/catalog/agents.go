@@ -1,4 +1,4 @@
-package server
+package catalog
 
 import (
 	"context"
@@ -26,18 +26,15 @@ import (
 // AgentServer implements AgentService.
 type AgentServer struct {
 	sessionv1.UnimplementedAgentServiceServer
-	s *Server
+	*Config
 }
-
-// AgentService returns the server of AgentService.
-func (s *Server) AgentService() *AgentServer { return &AgentServer{s: s} }
 
 // show returns the public form of an agent.
 func (a *AgentServer) show(found agent.Agent) *sessionv1.Agent {
-	out := found.Proto(a.s.Directory.DefaultModel(), found.ID == a.s.Directory.Agents.Default())
+	out := found.Proto(a.Directory.DefaultModel(), found.ID == a.Directory.Agents.Default())
 	out.Checkpoints = found.Spec.Checkpoints
 	if out.Checkpoints == nil {
-		out.Checkpoints = a.s.Checkpoints
+		out.Checkpoints = a.Checkpoints
 	}
 	return out
 }
@@ -58,7 +55,7 @@ func (a *AgentServer) showRow(row store.AgentRow) (*sessionv1.Agent, error) {
 
 // GetAgent reads an agent.
 func (a *AgentServer) GetAgent(ctx context.Context, r *sessionv1.GetAgentRequest) (*sessionv1.GetAgentResponse, error) {
-	if found, ok := a.s.Directory.Agents.Get(r.Name); ok {
+	if found, ok := a.Directory.Agents.Get(r.Name); ok {
 		return &sessionv1.GetAgentResponse{Agent: a.show(found)}, nil
 	}
 	out, err := a.read(ctx, r.Name, 0)
@@ -67,7 +64,7 @@ func (a *AgentServer) GetAgent(ctx context.Context, r *sessionv1.GetAgentRequest
 
 // read reads an agent that was made by the API, as it was at a version; 0 means the newest.
 func (a *AgentServer) read(ctx context.Context, name string, version int32) (*sessionv1.Agent, error) {
-	row, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
+	row, err := a.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
 	if err != nil {
 		return nil, refusal.Agent(err, name, "")
 	}
@@ -80,7 +77,7 @@ func (a *AgentServer) ListAgents(ctx context.Context, r *sessionv1.ListAgentsReq
 	tenant := principal.Tenant(ctx)
 	scope := fmt.Sprintf("ListAgents\x00%s\x00%t", tenant, r.ShowArchived)
 	all, next, err := request.List(scope, r, refusal.Subject{}, request.ByName, func(after string, n int) ([]*sessionv1.Agent, error) {
-		rows, err := a.s.Store.ListAgents(ctx, tenant, "agents", after, r.ShowArchived, n)
+		rows, err := a.Store.ListAgents(ctx, tenant, "agents", after, r.ShowArchived, n)
 		if err != nil {
 			return nil, err
 		}
@@ -92,13 +89,13 @@ func (a *AgentServer) ListAgents(ctx context.Context, r *sessionv1.ListAgentsReq
 // merge returns the first n of the configuration's agents and the tenant's behind after, by name.
 func (a *AgentServer) merge(rows []store.AgentRow, after string, n int) ([]*sessionv1.Agent, error) {
 	var all []*sessionv1.Agent
-	for _, found := range a.s.Directory.Agents.All() {
+	for _, found := range a.Directory.Agents.All() {
 		if found.Name() > after {
 			all = append(all, a.show(found))
 		}
 	}
 	for _, row := range rows {
-		if _, hidden := a.s.Directory.Agents.Get(row.Name); hidden {
+		if _, hidden := a.Directory.Agents.Get(row.Name); hidden {
 			continue
 		}
 		shown, err := a.showRow(row)
@@ -120,15 +117,15 @@ const capabilitiesTimeout = 5 * time.Second
 func (a *AgentServer) GetCapabilities(
 	ctx context.Context, _ *sessionv1.GetCapabilitiesRequest,
 ) (*sessionv1.GetCapabilitiesResponse, error) {
-	resp := &sessionv1.GetCapabilitiesResponse{Version: a.s.Version, Models: a.s.Directory.Models.Names(), DefaultModel: a.s.Directory.DefaultModel()}
-	if a.s.Runtimes != nil {
-		resp.Runtimes = a.s.Runtimes(ctx)
+	resp := &sessionv1.GetCapabilitiesResponse{Version: a.Version, Models: a.Directory.Models.Names(), DefaultModel: a.Directory.DefaultModel()}
+	if a.Runtimes != nil {
+		resp.Runtimes = a.Runtimes(ctx)
 	}
-	if a.s.Flags != nil {
-		resp.Flags = a.s.Flags()
+	if a.Flags != nil {
+		resp.Flags = a.Flags()
 	}
-	for _, e := range a.s.Directory.Models.All() {
-		if warning := a.s.Directory.Models.Warning(e); e.Unusable != "" || warning != "" {
+	for _, e := range a.Directory.Models.All() {
+		if warning := a.Directory.Models.Warning(e); e.Unusable != "" || warning != "" {
 			resp.ModelNotes = append(resp.ModelNotes, &sessionv1.ModelCapabilities{Name: e.Name, Unusable: e.Unusable, Warning: warning})
 		}
 	}
@@ -137,7 +134,7 @@ func (a *AgentServer) GetCapabilities(
 		if left := ctx.Err(); left != nil {
 			return nil, left
 		}
-		a.s.Log.WarnContext(ctx, "cannot ask the sandbox service what it can do", "error", err)
+		a.Log.WarnContext(ctx, "cannot ask the sandbox service what it can do", "error", err)
 		resp.SandboxUnavailable = unavailable(err)
 		return resp, nil
 	}
@@ -150,12 +147,12 @@ func (a *AgentServer) GetCapabilities(
 // sandbox returns the capabilities of the first sandbox node that answers.
 func (a *AgentServer) sandbox(ctx context.Context) (resp *sandboxv1.GetCapabilitiesResponse, err error) {
 	nodes := []string{""} // the only one
-	if a.s.Nodes.Managed() {
-		nodes = a.s.Nodes.List()
+	if a.Nodes.Managed() {
+		nodes = a.Nodes.List()
 	}
 	for _, name := range nodes {
 		asking, cancel := context.WithTimeout(ctx, capabilitiesTimeout/time.Duration(len(nodes)))
-		resp, err = a.s.Sandbox.Capabilities(asking, name)
+		resp, err = a.Sandbox.Capabilities(asking, name)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			break

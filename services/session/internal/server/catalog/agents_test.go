@@ -1,4 +1,4 @@
-package server
+package catalog
 
 import (
 	"context"
@@ -29,6 +29,11 @@ func (t telling) Capabilities(ctx context.Context, _ string) (*sandboxv1.GetCapa
 	return &sandboxv1.GetCapabilitiesResponse{Level: "basic", Driver: "fake"}, t.tell(ctx)
 }
 
+// answering answers for a server that can do this, and has no models.
+func answering(c Capabilities) *AgentServer {
+	return &AgentServer{Config: &Config{Directory: directory.New(directory.Config{Models: &catalog.Catalog{}}), Log: slog.New(slog.DiscardHandler), Capabilities: c}}
+}
+
 // A sandbox service that does not tell is none that is not there, and its text is the operator's.
 func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -43,7 +48,7 @@ func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := New(Config{Directory: directory.New(directory.Config{Models: &catalog.Catalog{}}), Peers: Peers{Sandbox: telling{tell: tc.tell}}, Log: slog.New(slog.DiscardHandler), Version: "v"}).AgentService()
+				s := answering(Capabilities{Sandbox: telling{tell: tc.tell}, Version: "v"})
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				r, err := s.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{})
@@ -62,11 +67,11 @@ func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 // Nothing is answered to who does not wait for it.
 func TestWhoAsksForCapabilitiesMayLeave(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
-	s := New(Config{Directory: directory.New(directory.Config{Models: &catalog.Catalog{}}), Log: slog.New(slog.DiscardHandler), Peers: Peers{Sandbox: telling{tell: func(ctx context.Context) error {
+	s := answering(Capabilities{Sandbox: telling{tell: func(ctx context.Context) error {
 		leave()
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err()
-	}}}}).AgentService()
+	}}})
 	if r, err := s.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", r, err)
 	}
@@ -81,12 +86,12 @@ func TestCapabilitiesAreThoseOfANodeThatAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				s := New(Config{Directory: directory.New(directory.Config{Models: &catalog.Catalog{}}), Log: slog.New(slog.DiscardHandler), Nodes: placement.New(placement.Config{Names: []string{"a", "b"}}), Peers: Peers{Sandbox: telling{tell: func(ctx context.Context) error {
+				s := answering(Capabilities{Nodes: placement.New(placement.Config{Names: []string{"a", "b"}}), Sandbox: telling{tell: func(ctx context.Context) error {
 					if asked++; asked == 1 {
 						return away(ctx)
 					}
 					return nil
-				}}}}).AgentService()
+				}}})
 				r, err := s.GetCapabilities(t.Context(), &sessionv1.GetCapabilitiesRequest{})
 				if err != nil || asked != 2 || r.GetSandbox().GetDriver() != "fake" || r.GetSandboxUnavailable() != "" {
 					t.Errorf("asked %d: %v, %v", asked, r, err)

@@ -1,4 +1,4 @@
-package server
+package catalog
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
@@ -21,8 +20,8 @@ import (
 // GetSkill reads a skill.
 func (x *SkillServer) GetSkill(ctx context.Context, r *sessionv1.GetSkillRequest) (*sessionv1.GetSkillResponse, error) {
 	owner, name := skillOwner(ctx, r.User), strings.TrimPrefix(r.Name, "skills/")
-	row, err := x.s.Store.GetAgent(ctx, principal.Tenant(ctx), directory.SkillRow(owner, name), 0)
-	if g, ok := x.s.Directory.Skills.Global(name); ok && owner == "" && errors.Is(err, store.ErrNotFound) {
+	row, err := x.Store.GetAgent(ctx, principal.Tenant(ctx), directory.SkillRow(owner, name), 0)
+	if g, ok := x.Directory.Skills.Global(name); ok && owner == "" && errors.Is(err, store.ErrNotFound) {
 		return &sessionv1.GetSkillResponse{Skill: globalSkill(g)}, nil
 	}
 	if err != nil {
@@ -42,7 +41,7 @@ func (x *SkillServer) ListSkills(ctx context.Context, r *sessionv1.ListSkillsReq
 		if after != "" {
 			behind = collection + strings.TrimPrefix(after, "skills")
 		}
-		rows, err := x.s.Store.ListAgents(ctx, tenant, collection, behind, r.ShowArchived, n)
+		rows, err := x.Store.ListAgents(ctx, tenant, collection, behind, r.ShowArchived, n)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +64,7 @@ func (x *SkillServer) merge(rows []store.AgentRow, owner, after string, n int) (
 		all = append(all, s)
 	}
 	if owner == "" {
-		for _, g := range x.s.Directory.Skills.Globals() {
+		for _, g := range x.Directory.Skills.Globals() {
 			if s := globalSkill(g); s.Name > after && !taken[s.Name] {
 				all = append(all, s)
 			}
@@ -85,17 +84,8 @@ func (x *SkillServer) ListSkillVersions(
 	}
 	row := directory.SkillRow(owner, strings.TrimPrefix(r.Parent, "skills/"))
 	scope := "ListSkillVersions\x00" + tenant + "\x00" + row
-	var before int32
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &before); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.SkillVersion, n int) (some []*sessionv1.SkillVersion, _ error) {
-		if last != nil {
-			before = last.Version
-		}
-		rows, err := x.s.Store.ListAgentVersions(ctx, tenant, row, before, n)
+	list := func(before int32, n int) (some []*sessionv1.SkillVersion, _ error) {
+		rows, err := x.Store.ListAgentVersions(ctx, tenant, row, before, n)
 		for _, row := range rows {
 			v, err := skillVersionProto(row)
 			if err != nil {
@@ -104,15 +94,9 @@ func (x *SkillServer) ListSkillVersions(
 			some = append(some, v)
 		}
 		return some, err
-	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
 	}
-	resp := &sessionv1.ListSkillVersionsResponse{Versions: all}
-	if more {
-		resp.NextPageToken = page.Encode(scope, all[len(all)-1].Version)
-	}
-	return resp, nil
+	all, next, err := request.List(scope, r, refusal.Subject{}, (*sessionv1.SkillVersion).GetVersion, list)
+	return &sessionv1.ListSkillVersionsResponse{Versions: all, NextPageToken: next}, err
 }
 
 func skillVersionProto(row store.AgentRow) (*sessionv1.SkillVersion, error) {

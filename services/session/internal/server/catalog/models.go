@@ -1,4 +1,4 @@
-package server
+package catalog
 
 import (
 	"context"
@@ -26,11 +26,8 @@ import (
 // agents, in a collection of their own.
 type ModelServer struct {
 	sessionv1.UnimplementedModelServiceServer
-	s *Server
+	*Config
 }
-
-// ModelService returns the server of ModelService.
-func (s *Server) ModelService() *ModelServer { return &ModelServer{s: s} }
 
 // shown returns a model of the server.
 func (x *ModelServer) shown(e catalog.Entry) *sessionv1.Model {
@@ -38,7 +35,7 @@ func (x *ModelServer) shown(e catalog.Entry) *sessionv1.Model {
 		Name: directory.ModelsFolder + e.Name, Provider: e.Provider, Kind: e.Kind,
 		ContextTokens: e.ContextTokens, MaxOutputTokens: e.MaxOutputTokens, ThinkingTokens: e.ThinkingTokens,
 		InputPrice: e.Input, OutputPrice: e.Output, CacheReadPrice: e.CacheRead, CacheWritePrice: e.CacheWrite,
-		Modes: e.ModeNames(), Fallbacks: e.Fallbacks, Unusable: e.Unusable, Warning: x.s.Directory.Models.Warning(e),
+		Modes: e.ModeNames(), Fallbacks: e.Fallbacks, Unusable: e.Unusable, Warning: x.Directory.Models.Warning(e),
 	}
 }
 
@@ -49,7 +46,7 @@ func (x *ModelServer) own(row store.AgentRow) (*sessionv1.Model, error) {
 		return nil, err
 	}
 	m := &sessionv1.Model{Name: row.Name}
-	if e, err := x.s.Directory.Models.Narrow(strings.TrimPrefix(row.Name, directory.ModelsFolder), directory.OwnEntry(spec)); err != nil {
+	if e, err := x.Directory.Models.Narrow(strings.TrimPrefix(row.Name, directory.ModelsFolder), directory.OwnEntry(spec)); err != nil {
 		m.Unusable = err.Error()
 	} else {
 		m = x.shown(e)
@@ -77,7 +74,7 @@ func (x *ModelServer) UpdateModel(ctx context.Context, r *sessionv1.UpdateModelR
 }
 
 func (x *ModelServer) write(ctx context.Context, name string, spec *sessionv1.ModelSpec, w store.AgentWrite) (*sessionv1.Model, error) {
-	if _, err := x.s.Directory.Models.Narrow(name, directory.OwnEntry(spec)); err != nil {
+	if _, err := x.Directory.Models.Narrow(name, directory.OwnEntry(spec)); err != nil {
 		var f *catalog.Fault
 		if errors.As(err, &f) {
 			return nil, refusal.Input("spec."+f.Field, "spec."+f.Error())
@@ -91,9 +88,9 @@ func (x *ModelServer) write(ctx context.Context, name string, spec *sessionv1.Mo
 	sum := sha256.Sum256([]byte(spec.String()))
 	w.Tenant, w.User = principal.Tenant(ctx), request.User(ctx)
 	w.AgentRevision = store.AgentRevision{Name: name, Revision: hex.EncodeToString(sum[:8]), Spec: body}
-	answer, err := x.s.Store.WriteAgent(ctx, w)
+	answer, err := x.Store.WriteAgent(ctx, w)
 	if errors.Is(err, store.ErrConflict) {
-		return nil, refusal.VersionConflict(ctx, x.s.Store, name, w.Expected, refusal.Model)
+		return nil, refusal.VersionConflict(ctx, x.Store, name, w.Expected, refusal.Model)
 	}
 	if err != nil {
 		return nil, refusal.Model(err, name, w.Request.ID)
@@ -106,7 +103,7 @@ func (x *ModelServer) write(ctx context.Context, name string, spec *sessionv1.Mo
 }
 
 func (x *ModelServer) read(ctx context.Context, name string, version int32) (*sessionv1.Model, error) {
-	row, err := x.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
+	row, err := x.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
 	if err != nil {
 		return nil, refusal.Model(err, name, "")
 	}
@@ -115,7 +112,7 @@ func (x *ModelServer) read(ctx context.Context, name string, version int32) (*se
 
 // DeleteModel deletes an own entry.
 func (x *ModelServer) DeleteModel(ctx context.Context, r *sessionv1.DeleteModelRequest) (*sessionv1.DeleteModelResponse, error) {
-	_, err := x.s.Store.DeleteAgent(ctx, store.DeleteAgent{
+	_, err := x.Store.DeleteAgent(ctx, store.DeleteAgent{
 		Tenant: principal.Tenant(ctx), Name: r.Name, Request: request.Lasting("DeleteModel", r.Name, r),
 	})
 	if err != nil {
@@ -130,7 +127,7 @@ func (x *ModelServer) GetModel(ctx context.Context, r *sessionv1.GetModelRequest
 		m, err := x.read(ctx, r.Name, 0)
 		return &sessionv1.GetModelResponse{Model: m}, err
 	}
-	e, err := x.s.Directory.Models.Resolve(strings.TrimPrefix(r.Name, directory.ModelsFolder))
+	e, err := x.Directory.Models.Resolve(strings.TrimPrefix(r.Name, directory.ModelsFolder))
 	if err != nil {
 		return nil, refusal.ModelNotFound(r.Name)
 	}
@@ -150,7 +147,7 @@ func (x *ModelServer) ListModels(ctx context.Context, r *sessionv1.ListModelsReq
 // behind returns the first n models behind a name: those of the server and the tenant's
 // own, in one order.
 func (x *ModelServer) behind(ctx context.Context, tenant, after string, n int) ([]*sessionv1.Model, error) {
-	rows, err := x.s.Store.ListAgents(ctx, tenant, "models", after, false, n)
+	rows, err := x.Store.ListAgents(ctx, tenant, "models", after, false, n)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +159,7 @@ func (x *ModelServer) behind(ctx context.Context, tenant, after string, n int) (
 		}
 		all = append(all, m)
 	}
-	for _, e := range x.s.Directory.Models.All() {
+	for _, e := range x.Directory.Models.All() {
 		if directory.ModelsFolder+e.Name > after {
 			all = append(all, x.shown(e))
 		}

@@ -1,16 +1,15 @@
-package server
+package catalog
 
 import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
@@ -20,17 +19,13 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// checkPatience bounds the wait for the tools service, which knows the names of tools and
-// profiles.
-const checkPatience = 5 * time.Second
-
 // CreateAgent creates an agent.
 func (a *AgentServer) CreateAgent(ctx context.Context, r *sessionv1.CreateAgentRequest) (*sessionv1.CreateAgentResponse, error) {
 	agentID := r.AgentId
 	if agentID == "" {
 		agentID = "a" + id.New() // a name begins with a letter
 	}
-	if _, taken := a.s.Directory.Agents.Get(agentID); taken {
+	if _, taken := a.Directory.Agents.Get(agentID); taken {
 		return nil, refusal.AgentExists(directory.AgentName(agentID), "the configuration file has it")
 	}
 	out, err := a.write(ctx, agentID, r.Spec, store.AgentWrite{Request: request.Lasting("CreateAgent", "", r)})
@@ -39,7 +34,7 @@ func (a *AgentServer) CreateAgent(ctx context.Context, r *sessionv1.CreateAgentR
 
 // UpdateAgent makes a new version.
 func (a *AgentServer) UpdateAgent(ctx context.Context, r *sessionv1.UpdateAgentRequest) (*sessionv1.UpdateAgentResponse, error) {
-	if err := a.s.Directory.Changeable(r.Name); err != nil {
+	if err := a.Directory.Changeable(r.Name); err != nil {
 		return nil, err
 	}
 	out, err := a.write(ctx, strings.TrimPrefix(r.Name, "agents/"), r.Spec, store.AgentWrite{
@@ -51,10 +46,10 @@ func (a *AgentServer) UpdateAgent(ctx context.Context, r *sessionv1.UpdateAgentR
 // RollbackAgent makes a new version with the spec of an earlier one. The spec is checked again,
 // because the tools and models of that time may be gone.
 func (a *AgentServer) RollbackAgent(ctx context.Context, r *sessionv1.RollbackAgentRequest) (*sessionv1.RollbackAgentResponse, error) {
-	if err := a.s.Directory.Changeable(r.Name); err != nil {
+	if err := a.Directory.Changeable(r.Name); err != nil {
 		return nil, err
 	}
-	old, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), r.Name, r.Version)
+	old, err := a.Store.GetAgent(ctx, principal.Tenant(ctx), r.Name, r.Version)
 	if err != nil {
 		return nil, a.versionError(ctx, err, r.Name, r.Version)
 	}
@@ -71,19 +66,27 @@ func (a *AgentServer) RollbackAgent(ctx context.Context, r *sessionv1.RollbackAg
 // write writes a spec that the directory accepts, and reads the agent at its new version.
 func (a *AgentServer) write(ctx context.Context, agentID string, spec *sessionv1.AgentSpec, w store.AgentWrite) (*sessionv1.Agent, error) {
 	w.Tenant, w.User = principal.Tenant(ctx), request.User(ctx)
-	name, version, err := a.s.Directory.WriteAgent(ctx, agent.New(agentID, agent.FromProto(spec)), w, twoOfOneName(spec.GetMcpServers())...)
+	name, version, err := a.Directory.WriteAgent(ctx, agent.New(agentID, agent.FromProto(spec)), w, twoOfOneName(spec.GetMcpServers())...)
 	if err != nil {
 		return nil, err
 	}
 	return a.read(ctx, name, version)
 }
 
+// twoOfOneName returns a fault for servers of an agent with the same name: only the first of two gets into its spec.
+func twoOfOneName(servers []*commonv1.McpServer) []agent.Fault {
+	if err := mcp.CheckProtos(servers); err != nil && mcp.From(servers).Check() == nil {
+		return []agent.Fault{{Field: "mcp_servers", Text: err.Error()}}
+	}
+	return nil
+}
+
 // ArchiveAgent archives an agent, or brings it back.
 func (a *AgentServer) ArchiveAgent(ctx context.Context, r *sessionv1.ArchiveAgentRequest) (*sessionv1.ArchiveAgentResponse, error) {
-	if err := a.s.Directory.Changeable(r.Name); err != nil {
+	if err := a.Directory.Changeable(r.Name); err != nil {
 		return nil, err
 	}
-	_, err := a.s.Store.ArchiveAgent(ctx, store.ArchiveAgent{
+	_, err := a.Store.ArchiveAgent(ctx, store.ArchiveAgent{
 		Tenant: principal.Tenant(ctx), Name: r.Name, Undo: r.Undo, Request: request.Lasting("ArchiveAgent", r.Name, r),
 	})
 	if err != nil {
@@ -101,7 +104,7 @@ func (a *AgentServer) GetAgentVersion(
 	if err != nil {
 		return nil, err // the schema has checked the form
 	}
-	row, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
+	row, err := a.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
 	if err != nil {
 		return nil, a.versionError(ctx, err, name, version)
 	}
@@ -118,42 +121,19 @@ func (a *AgentServer) ListAgentVersions(
 		return nil, err
 	}
 	scope := "ListAgentVersions\x00" + tenant + "\x00" + r.Parent
-	var before int32
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &before); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
+	list := func(before int32, n int) (some []*sessionv1.AgentVersion, _ error) {
+		rows, err := a.Store.ListAgentVersions(ctx, tenant, r.Parent, before, n)
+		for _, row := range rows {
+			v, err := versionProto(row)
+			if err != nil {
+				return nil, err
+			}
+			some = append(some, v)
 		}
+		return some, err
 	}
-	size := page.Size(r.PageSize, 50, 1000)
-	versions, more, err := page.Fill(size, func(last *sessionv1.AgentVersion, n int) ([]*sessionv1.AgentVersion, error) {
-		if last != nil {
-			before = last.Version
-		}
-		rows, err := a.s.Store.ListAgentVersions(ctx, tenant, r.Parent, before, n)
-		if err != nil {
-			return nil, err
-		}
-		return versionProtos(rows)
-	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{})
-	}
-	resp := &sessionv1.ListAgentVersionsResponse{Versions: versions}
-	if more {
-		resp.NextPageToken = page.Encode(scope, versions[len(versions)-1].Version)
-	}
-	return resp, nil
-}
-
-func versionProtos(rows []store.AgentRow) (all []*sessionv1.AgentVersion, _ error) {
-	for _, row := range rows {
-		v, err := versionProto(row)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, nil
+	all, next, err := request.List(scope, r, refusal.Subject{}, (*sessionv1.AgentVersion).GetVersion, list)
+	return &sessionv1.ListAgentVersionsResponse{Versions: all, NextPageToken: next}, err
 }
 
 func versionProto(row store.AgentRow) (*sessionv1.AgentVersion, error) {
