@@ -35,8 +35,6 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
-	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
-	"github.com/fairlead/fairlead/services/session/internal/jobs/schedules"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
@@ -169,18 +167,20 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	})
 	s.work = &placement.Work{Nodes: s.nodes, Store: st, Sandbox: s.sandbox}
 	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},
-		st, s.handlers(c, d.Log), otel.Tracer(scope), jobMetrics, d.Log)
-	err = s.nodes.CheckStart(ctx)
-	if err == nil && c.Retention > 0 {
-		err = st.PutJobs(ctx, []store.Job{deletion.RetainJob()})
+		st, otel.Tracer(scope), jobMetrics, d.Log)
+	parts := &jobs.Deps{
+		Store: st, Tools: s.tools, Sandbox: s.sandbox, Workspaces: s.work, Webhooks: webhooks, Skills: known.Skills, Blobs: s.blobs,
+		FoldAfter: c.FoldAfter, Retention: c.Retention, Log: d.Log,
 	}
-	if err == nil && s.blobs != nil {
-		err = st.PutJobs(ctx, []store.Job{blob.ExpireJob()})
+	err = s.nodes.CheckStart(ctx)
+	if err == nil {
+		err = st.PutJobs(ctx, parts.Periodic())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
-	s.wire(c, d, set, metrics)
+	parts.Submit = s.wire(c, d, set, metrics)
+	s.jobs.Handle(parts.Handlers())
 	return s, nil
 }
 
@@ -191,8 +191,8 @@ func (d Deps) openStore(ctx context.Context, c Config) (store.Store, error) {
 	return openStore(ctx, c, d.Log)
 }
 
-// wire connects the parts.
-func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.Metrics) {
+// wire connects the parts, and returns what sends messages to sessions.
+func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.Metrics) *submit.Submitter {
 	followers := hub.New(int(c.FollowerBuffer))
 	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
 	replica := id.New()
@@ -227,7 +227,6 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Defaults: submit.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens},
 		Ceilings: submit.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
-	s.jobs.Handle(store.JobSchedule, schedules.Sender{Store: s.store, Submit: submitter}.Fire)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Directory: s.directory, Nodes: s.nodes, Log: d.Log, Version: d.Version,
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
@@ -240,6 +239,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL},
 		Use:       server.Use{Config: c.Use, Admit: s.limiter.Request, KeysOutliveToken: c.KeysOutliveToken}, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 	})
+	return submitter
 }
 
 // bank returns where replicas lease the tokens of limits: with SQLite there is one replica.

@@ -20,7 +20,7 @@ const (
 // budgets bound the lines of a module outside of tests.
 var budgets = map[string]int{
 	"clients/go":            1280,
-	"services/session":      61880,
+	"services/session":      61800,
 	"services/sandbox":      43800,
 	"services/tools":        19300,
 	"services/gateway":      24800,
@@ -86,7 +86,7 @@ var debts = map[string]int{
 	"services/sandbox/internal/box files":                            48,
 	"services/sandbox/internal/box package":                          7348,
 	"services/sandbox/internal/files files":                          35,
-	"services/session imports":                                       52,
+	"services/session imports":                                       44,
 	"services/session/internal/server files":                         35,
 	"services/session/internal/server imports":                       36,
 	"services/session/internal/store/tables files":                   32,

@@ -3,7 +3,6 @@ package blob
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -22,17 +21,10 @@ func (b *Blobs) Delete(ctx context.Context, j store.Job) (*store.Job, error) {
 	return nil, nil
 }
 
-const (
-	// every is the interval between two searches for files whose time has come.
-	every = time.Minute
-	// batch is how many are deleted at once.
-	batch = 100
-)
+// batch is how many files are deleted at once.
+const batch = 100
 
-// ExpireJob returns the only job that deletes files whose time has come. It belongs to no tenant.
-func ExpireJob() store.Job { return store.Job{Kind: store.JobExpireFiles, ID: "expire_files"} }
-
-// Expire does an ExpireJob.
+// Expire does the store.JobExpireFiles: it deletes files whose time has come.
 func (b *Blobs) Expire(ctx context.Context, _ store.Job) (*store.Job, error) {
 	n, err := b.Rows.ExpireFiles(ctx, batch)
 	if err != nil {
@@ -41,5 +33,5 @@ func (b *Blobs) Expire(ctx context.Context, _ store.Job) (*store.Job, error) {
 	if n == batch {
 		return &store.Job{}, nil // there may be more
 	}
-	return &store.Job{After: every}, nil
+	return nil, nil
 }

@@ -4,7 +4,7 @@
 // A handler does one job, in the name of the job's tenant, and must be
 // idempotent: a replica may die between the work and the end of the job. A job
 // that fails is returned and retried after a growing delay, until it succeeds
-// or the handler returns backoff.Permanent.
+// or the handler returns backoff.Permanent. The table of Deps has all kinds of jobs.
 package jobs
 
 import (
@@ -77,19 +77,19 @@ type Runner struct {
 	done    chan struct{} // closed when Run has returned
 }
 
-// New returns a runner; Run does the work. A job without a handler here is left
-// to replicas that have one.
-func New(c Config, s Store, handlers map[store.JobKind]Handler, tracer trace.Tracer, m *Metrics, log *slog.Logger) *Runner {
+// New returns a runner; Run does the work.
+func New(c Config, s Store, tracer trace.Tracer, m *Metrics, log *slog.Logger) *Runner {
 	drain := make(chan struct{})
 	return &Runner{
 		drain: drain, drained: sync.OnceFunc(func() { close(drain) }), done: make(chan struct{}),
-		config: c, store: s, handlers: handlers, tracer: tracer, metrics: m, log: log,
+		config: c, store: s, tracer: tracer, metrics: m, log: log,
 		look: make(chan struct{}, 1), free: make(chan struct{}, c.Concurrency),
 	}
 }
 
-// Handle adds the handler of a kind, for one that needs parts that wake the runner. It must be called before Run.
-func (r *Runner) Handle(k store.JobKind, h Handler) { r.handlers[k] = h }
+// Handle sets the handlers, some of which need parts that wake the runner. It must be called before Run. A job without
+// a handler here is left to replicas that have one.
+func (r *Runner) Handle(handlers map[store.JobKind]Handler) { r.handlers = handlers }
 
 // Wake makes the runner look for jobs at once. It never blocks.
 func (r *Runner) Wake() {

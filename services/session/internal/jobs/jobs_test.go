@@ -119,7 +119,8 @@ func start(t *testing.T, c Config, do Handler) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{rows: &rows{leased: map[string]time.Time{}}, begin: time.Now()}
-	b.Runner = New(c, b.rows, map[store.JobKind]Handler{store.JobAfterTurn: func(ctx context.Context, j store.Job) (*store.Job, error) {
+	b.Runner = New(c, b.rows, tracenoop.Tracer{}, m, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	b.Handle(map[store.JobKind]Handler{store.JobAfterTurn: func(ctx context.Context, j store.Job) (*store.Job, error) {
 		b.mu.Lock()
 		b.tries = append(b.tries, try{time.Since(b.begin), j.ID, j.Attempt})
 		b.mu.Unlock()
@@ -127,7 +128,7 @@ func start(t *testing.T, c Config, do Handler) *bench {
 			t.Errorf("the tenant is %q", got)
 		}
 		return do(ctx, j)
-	}}, tracenoop.Tracer{}, m, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()

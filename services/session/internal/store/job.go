@@ -40,6 +40,12 @@ const (
 // soon as the call no longer waits (Write.Waited).
 func ExpiryID(session, call string) string { return session + "/" + call }
 
+// ExpireJob returns the JobExpire that ends the wait of a session's call after some
+// time, by the database's clock.
+func ExpireJob(k Key, call string, after time.Duration) Job {
+	return Job{Tenant: k.Tenant, Kind: JobExpire, ID: ExpiryID(k.Session, call), Session: k.Session, Body: []byte(call), After: after}
+}
+
 // Job is durable work outside of a turn's loop. It is done at least once, so it
 // must be idempotent.
 type Job struct {

@@ -11,7 +11,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -137,7 +137,7 @@ func (x *IdentityServer) DeleteUser(ctx context.Context, r *sessionv1.DeleteUser
 		return nil, userError(err, r.Name, r.RequestId)
 	}
 	// The caller repeats the request if this fails: it may put the job twice.
-	if err := x.Store.PutJobs(ctx, []store.Job{deletion.GrantsJob(o.Tenant, o.User)}); err != nil {
+	if err := x.Store.PutJobs(ctx, []store.Job{jobs.GrantsJob(o.Tenant, o.User)}); err != nil {
 		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	u, err := x.Store.GetUser(ctx, o)

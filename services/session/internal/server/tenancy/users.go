@@ -9,7 +9,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 )
@@ -38,7 +38,7 @@ func (x *UserServer) DeleteUserStorage(
 		nodes = x.Nodes.List()
 	}
 	tenant := request.Key(ctx, "").Tenant
-	jobs := deletion.StorageJobs(tenant, request.User(ctx), nodes)
+	jobs := jobs.StorageJobs(tenant, request.User(ctx), nodes)
 	answer, err := x.Store.RequestJobs(ctx, tenant, jobs, request.Lasting("DeleteUserStorage", r.Name, r))
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})

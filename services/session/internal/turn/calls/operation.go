@@ -5,7 +5,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/session/internal/jobs/operations"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -40,14 +40,14 @@ func watchOperation(sc state.Scope, u *sessionv1.ToolUse, r *toolsv1.CallResult)
 	if r.GetOperation() == "" {
 		return nil
 	}
-	return []store.Job{operations.Job(store.Key{Tenant: sc.Lease.Tenant, Session: sc.Lease.Session}, operations.Operation{
+	return []store.Job{jobs.OperationJob(store.Key{Tenant: sc.Lease.Tenant, Session: sc.Lease.Session}, jobs.Operation{
 		Name: r.Operation, Call: u.CallId, Turn: sc.Active.Proto.Name, Step: sc.Active.Step(),
 	})}
 }
 
 // EndOperation appends how an operation ended, and what it did with the network.
 func EndOperation(sc state.Scope, c store.Command) error {
-	o, ended, err := operations.Read(c.Body)
+	o, ended, err := jobs.ReadOperation(c.Body)
 	if err != nil {
 		return err
 	}

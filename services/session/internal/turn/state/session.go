@@ -18,7 +18,6 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
-	"github.com/fairlead/fairlead/services/session/internal/jobs/expiry"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/modelview"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -339,6 +338,6 @@ func (s *Session) AwaitAnswer(write *store.Write, p store.PendingCall) {
 	p.TurnID, p.User = s.Active.ID, strings.TrimPrefix(s.Proto.User, "users/")
 	write.Wait = append(write.Wait, p)
 	if s.AnswerTTL > 0 {
-		write.Jobs = append(write.Jobs, expiry.Job(s.Lease.Key, p.CallID, s.AnswerTTL))
+		write.Jobs = append(write.Jobs, store.ExpireJob(s.Lease.Key, p.CallID, s.AnswerTTL))
 	}
 }

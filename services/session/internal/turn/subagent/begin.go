@@ -19,7 +19,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/jobs/orphans"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -160,7 +160,7 @@ func (s *Subagents) newSession(sc state.Scope, u *sessionv1.ToolUse, t task, a a
 	return store.NewSession{
 		Key: k, User: sc.Active.Run.User, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: sc.Proto.AgentVersion, Title: t.Description,
 		Extensions: store.Extensions{Mounts: sc.Proto.Mounts, Permissions: sc.Proto.Permissions}, Environment: sc.Proto.Environment, EnvironmentVersion: sc.Proto.EnvironmentVersion,
-		Beginning: store.Beginning{First: first, Child: &store.Child{Parent: sc.Lease, Call: call, Most: s.MaxParallel, Job: orphans.Job(k)}},
+		Beginning: store.Beginning{First: first, Child: &store.Child{Parent: sc.Lease, Call: call, Most: s.MaxParallel, Job: jobs.SubagentJob(k)}},
 		Event:     &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{Agent: a.Name()}}},
 		Request:   store.Request{Method: "Task", Parent: call.Session, ID: u.CallId, Digest: []byte(u.CallId)},
 	}, nil, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
-	"github.com/fairlead/fairlead/services/session/internal/jobs/orphans"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -91,7 +91,7 @@ func (s *Subagents) Stop(sc state.Scope, u *sessionv1.ToolUse) error {
 	if err != nil || c == nil || c.end != nil {
 		return err
 	}
-	if err := orphans.Interrupt(sc, sc.Store, c.key, sc.Active.Run.User); err != nil {
+	if err := jobs.InterruptSubagent(sc, sc.Store, c.key, sc.Active.Run.User); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(sc, sc.PeerPatience)

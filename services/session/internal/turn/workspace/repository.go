@@ -13,7 +13,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/jobs/push"
+	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -144,7 +144,7 @@ func (x *Repositories) Pushes(sc state.Scope, t *state.Turn) []store.Job {
 		return nil
 	}
 	var all []store.Job
-	add := func(id string, p push.Push) {
+	add := func(id string, p jobs.Push) {
 		p.Turn, p.Epoch, p.User = t.Proto.Name, sc.Lease.Epoch, t.Run.User
 		body, err := json.Marshal(p)
 		if err != nil {
@@ -158,14 +158,14 @@ func (x *Repositories) Pushes(sc state.Scope, t *state.Turn) []store.Job {
 		if !r.PushedAtTurnEnd() {
 			continue
 		}
-		p := push.Push{URL: r.URL, Directory: r.Name()}
+		p := jobs.Push{URL: r.URL, Directory: r.Name()}
 		if r.OwnBranch() {
 			p.Branch = SessionBranch(x.branch, sc.Lease.Session)
 		}
 		add(strconv.Itoa(i), p)
 	}
 	for _, r := range added(sc) {
-		add("added/"+r.Directory, push.Push{URL: r.Url, Directory: r.Directory, Branch: r.Branch})
+		add("added/"+r.Directory, jobs.Push{URL: r.Url, Directory: r.Directory, Branch: r.Branch})
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package push
+package jobs
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -17,15 +18,19 @@ import (
 )
 
 // empty is a node that has no workspace.
-type empty struct{ asked int }
+type empty struct {
+	grpc.ClientConnInterface
+	asked int
+}
 
-func (n *empty) PushRepository(context.Context, *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
+func (n *empty) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
 	n.asked++
-	return nil, remote.Error(apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND, "there is no workspace"))
+	return apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND, "there is no workspace")
 }
 
 // placed is a store of one session.
 type placed struct {
+	store.Store
 	place store.Place
 	told  []store.Submit
 }
@@ -55,13 +60,13 @@ func TestAPushWaitsForAWorkspaceThatIsStillToBeRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, s := &empty{}, &placed{place: c.place}
-			push := Handler(n, s, slog.New(slog.DiscardHandler))
+			deps := Deps{Sandbox: remote.NewSandbox(n), Store: s, Log: slog.New(slog.DiscardHandler)}
 			job := store.Job{Tenant: "t", Session: "s", ID: "s/t/a", Body: body, Attempt: 1}
-			if _, err := push(t.Context(), job); (err != nil) != c.waits || n.asked != c.asked || len(s.told) > 0 {
+			if _, err := deps.pushRepository(t.Context(), job); (err != nil) != c.waits || n.asked != c.asked || len(s.told) > 0 {
 				t.Fatalf("%v after %d calls, told %d times", err, n.asked, len(s.told))
 			}
-			job.Attempt = tries
-			if _, err := push(t.Context(), job); err != nil || (len(s.told) == 1) != c.waits {
+			job.Attempt = pushTries
+			if _, err := deps.pushRepository(t.Context(), job); err != nil || (len(s.told) == 1) != c.waits {
 				t.Fatalf("in the end: %v, told %d times", err, len(s.told))
 			}
 			if !c.waits {

@@ -1,5 +1,4 @@
-// Package schedules sends the messages of schedules.
-package schedules
+package jobs
 
 import (
 	"context"
@@ -15,20 +14,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 )
 
-// Sender sends the messages of schedules.
-type Sender struct {
-	Store  store.Store
-	Submit *submit.Submitter
-}
-
-// Fire does a job of the kind store.JobSchedule: it sends the schedule's message
+// sendSchedule does a store.JobSchedule: it sends the schedule's message
 // as the schedule's owner, and returns when to run next. The schedule's row has
 // the due time, so the job is only an alarm: if a replica dies after it has sent
 // the message and before it has stored that, the next one repeats the same
 // request, which makes no second turn.
-func (x Sender) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
+func (d *Deps) sendSchedule(ctx context.Context, j store.Job) (*store.Job, error) {
 	k, id := store.ScheduleOf(j)
-	row, err := x.Store.GetSchedule(ctx, k, id)
+	row, err := d.Store.GetSchedule(ctx, k, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && row.Due.IsZero() {
 		return nil, nil // deleted or paused meanwhile, or no time is left
 	}
@@ -44,30 +37,30 @@ func (x Sender) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
 	}
 	fired := store.ScheduleFired{Key: k, ID: id, Due: row.Due, Next: times.Next(row.Due, row.Now)}
 	ctx = principal.With(ctx, principal.Principal{Tenant: k.Tenant, User: row.User, Role: principal.RoleUser})
-	why, err := x.Submit.MayNotSend(ctx, k, row.User)
+	why, err := d.Submit.MayNotSend(ctx, k, row.User)
 	if err != nil {
 		return nil, err
 	}
 	if why != "" {
 		fired.Error = "This time was skipped, because " + why + "."
 	} else {
-		fired.Turn, fired.Error, err = x.fire(ctx, k, row)
+		fired.Turn, fired.Error, err = d.sendDue(ctx, k, row)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := x.Store.ScheduleFired(ctx, fired); err != nil || fired.Next.IsZero() {
+	if err := d.Store.ScheduleFired(ctx, fired); err != nil || fired.Next.IsZero() {
 		return nil, err
 	}
 	return &store.Job{Due: fired.Next}, nil
 }
 
-// fire sends the message of a due time. It returns the turn's name, or why
+// sendDue sends the message of a due time. It returns the turn's name, or why
 // there is no turn. An error means that the job must be retried.
-func (x Sender) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) (name, why string, err error) {
+func (d *Deps) sendDue(ctx context.Context, k store.Key, row *store.ScheduleRow) (name, why string, err error) {
 	session := "sessions/" + k.Session
 	if _, last, _ := strings.Cut(row.Schedule.LastTurn, "/turns/"); last != "" {
-		t, err := x.Store.GetTurn(ctx, k, last)
+		t, err := d.Store.GetTurn(ctx, k, last)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return "", "", err
 		}
@@ -80,7 +73,7 @@ func (x Sender) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) (
 		Parent: session, Text: row.Schedule.Text, OnActive: row.Schedule.OnActive, Limits: row.Schedule.Limits,
 		RequestId: fmt.Sprintf("schedule/%s/%d", id, row.Due.Unix()),
 	}
-	t, err := x.Submit.Accept(ctx, submit.Message{
+	t, err := d.Submit.Accept(ctx, submit.Message{
 		Method: "Schedule", Origin: submit.Origin{Schedule: row.Schedule.Name}, Request: request,
 	})
 	if err == nil {

@@ -1,6 +1,4 @@
-// Package operations waits for the end of operations, and has the session's log record
-// it, with what their commands did with the network, even if their turn has ended.
-package operations
+package jobs
 
 import (
 	"context"
@@ -15,7 +13,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -43,8 +40,8 @@ type report struct {
 	Ended []byte `json:"ended"` // a toolsv1.Operation with its state, progress and network
 }
 
-// Job returns the job that waits for an operation of a session.
-func Job(k store.Key, o Operation) store.Job {
+// OperationJob returns the job that waits for an operation of a session.
+func OperationJob(k store.Key, o Operation) store.Job {
 	body, err := json.Marshal(o)
 	if err != nil {
 		panic(err) // strings and a number always marshal
@@ -52,8 +49,8 @@ func Job(k store.Key, o Operation) store.Job {
 	return store.Job{Tenant: k.Tenant, Kind: store.JobOperation, ID: k.Session + "/" + o.Call, Session: k.Session, Body: body, After: firstLook}
 }
 
-// Read parses the body of a store.CommandOperation.
-func Read(body []byte) (Operation, *toolsv1.Operation, error) {
+// ReadOperation parses the body of a store.CommandOperation.
+func ReadOperation(body []byte) (Operation, *toolsv1.Operation, error) {
 	var r report
 	if err := json.Unmarshal(body, &r); err != nil {
 		return r.Operation, nil, fmt.Errorf("read the outcome of an operation: %w", err)
@@ -65,35 +62,29 @@ func Read(body []byte) (Operation, *toolsv1.Operation, error) {
 	return r.Operation, ended, nil
 }
 
-// Inbox is the part of a store that the handler needs.
-type Inbox interface {
-	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
-}
-
-// Handler returns the handler of store.JobOperation: it looks at the operation, and
-// tells the session when it has ended.
-func Handler(tools *remote.Tools, s Inbox) jobs.Handler {
-	return func(ctx context.Context, j store.Job) (*store.Job, error) {
-		var o Operation
-		if err := json.Unmarshal(j.Body, &o); err != nil {
-			return nil, backoff.Permanent(fmt.Errorf("read the operation of job %s: %w", j.ID, err))
-		}
-		found, err := tools.GetOperation(ctx, o.Name)
-		switch {
-		case errors.Is(err, remote.ErrNoOperation):
-			return nil, nil // it was deleted with all its data
-		case err != nil:
-			return nil, fmt.Errorf("look at %s of sessions/%s: %w", o.Name, j.Session, err)
-		case found.State == toolsv1.OperationState_OPERATION_STATE_RUNNING:
-			ran := time.Since(found.CreateTime.AsTime())
-			return &store.Job{Body: j.Body, After: min(max(ran/8, firstLook), lastLook)}, nil
-		}
-		return nil, appendToInbox(ctx, s, j, o, found)
+// awaitOperation does a store.JobOperation: it looks at the operation, and tells the
+// session when it has ended. The log records then what the operation's command did with
+// the network, even if its turn has ended.
+func (d *Deps) awaitOperation(ctx context.Context, j store.Job) (*store.Job, error) {
+	var o Operation
+	if err := json.Unmarshal(j.Body, &o); err != nil {
+		return nil, backoff.Permanent(fmt.Errorf("read the operation of job %s: %w", j.ID, err))
 	}
+	found, err := d.Tools.GetOperation(ctx, o.Name)
+	switch {
+	case errors.Is(err, remote.ErrNoOperation):
+		return nil, nil // it was deleted with all its data
+	case err != nil:
+		return nil, fmt.Errorf("look at %s of sessions/%s: %w", o.Name, j.Session, err)
+	case found.State == toolsv1.OperationState_OPERATION_STATE_RUNNING:
+		ran := time.Since(found.CreateTime.AsTime())
+		return &store.Job{Body: j.Body, After: min(max(ran/8, firstLook), lastLook)}, nil
+	}
+	return nil, d.reportOperation(ctx, j, o, found)
 }
 
-// appendToInbox puts a report into the session's inbox; the holder appends it.
-func appendToInbox(ctx context.Context, s Inbox, j store.Job, o Operation, ended *toolsv1.Operation) error {
+// reportOperation puts a report into the session's inbox; the holder appends it.
+func (d *Deps) reportOperation(ctx context.Context, j store.Job, o Operation, ended *toolsv1.Operation) error {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&toolsv1.Operation{State: ended.State, Progress: ended.Progress, Network: ended.Network})
 	if err != nil {
 		return fmt.Errorf("marshal the outcome of an operation: %w", err)
@@ -103,9 +94,9 @@ func appendToInbox(ctx context.Context, s Inbox, j store.Job, o Operation, ended
 		return fmt.Errorf("marshal the outcome of an operation: %w", err)
 	}
 	sum := sha256.Sum256(body)
-	_, err = s.Submit(ctx, store.Submit{
+	_, err = d.Store.Submit(ctx, store.Submit{
 		Key:     store.Key{Tenant: j.Tenant, Session: j.Session},
-		Command: store.Command{Kind: store.CommandOperation, CallID: o.Call, Body: body, User: jobs.User},
+		Command: store.Command{Kind: store.CommandOperation, CallID: o.Call, Body: body, User: User},
 		Request: store.Request{Method: "attend", Parent: "sessions/" + j.Session, ID: j.ID, Digest: sum[:], KeepUntil: time.Now().Add(keepAnswers)},
 	})
 	if errors.Is(err, store.ErrNotFound) {

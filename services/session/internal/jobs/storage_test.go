@@ -1,4 +1,4 @@
-package deletion
+package jobs
 
 import (
 	"context"
@@ -6,18 +6,22 @@ import (
 	"testing"
 
 	"github.com/cenkalti/backoff/v5"
+	"google.golang.org/grpc"
 
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // storages notes whose storage is to be deleted.
 type storages struct {
+	grpc.ClientConnInterface
 	who []principal.Principal
 	err error
 }
 
-func (s *storages) DeleteUserStorage(ctx context.Context, _ string) error {
+func (s *storages) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
 	p, _ := principal.From(ctx)
 	s.who = append(s.who, p)
 	return s.err
@@ -39,14 +43,15 @@ func TestAUsersStorageIsDeletedOnEachNodeInTheUsersName(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &storages{err: c.err}
-			do := Storage(s, func(n string) bool { return n == "a" || n == "b" })
+			nodes := placement.New(placement.Config{Names: []string{"a", "b"}})
+			deps := Deps{Sandbox: remote.NewSandbox(s), Workspaces: &placement.Work{Nodes: nodes}}
 			lost, ids := false, map[string]bool{}
 			for _, j := range StorageJobs("acme", "ann", c.nodes) {
 				ids[j.ID] = true
 				if j.Tenant != "acme" || j.Kind != store.JobStorage || j.After != store.DeleteGrace {
 					t.Errorf("the job is %+v", j)
 				}
-				again, err := do(t.Context(), j)
+				again, err := deps.deleteStorage(t.Context(), j)
 				permanent := &backoff.PermanentError{}
 				if errors.As(err, &permanent) {
 					lost = true

@@ -1,4 +1,4 @@
-package afterturn
+package jobs
 
 import (
 	"log/slog"
@@ -124,7 +124,7 @@ func TestAFoldedLogReducesToTheSameFromAnywhere(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		log := randomLog(r)
 		want := reduce(r, log)
-		folded := Fold(clone(log))
+		folded := foldDeltas(clone(log))
 		if d := cmp.Diff(want, reduce(r, folded)); d != "" {
 			r.Fatalf("the folded log: %s", d)
 		}
@@ -137,7 +137,7 @@ func TestAFoldedLogReducesToTheSameFromAnywhere(t *testing.T) {
 		if d := cmp.Diff(want, reduce(r, log[:seen], after(folded, last))); d != "" {
 			r.Fatalf("resumed after %d: %s", last, d)
 		}
-		if d := cmp.Diff(folded, Fold(clone(folded)), protocmp.Transform()); d != "" {
+		if d := cmp.Diff(folded, foldDeltas(clone(folded)), protocmp.Transform()); d != "" {
 			r.Fatalf("folded twice: %s", d)
 		}
 		for i := 1; i < len(folded); i++ {
@@ -156,7 +156,7 @@ func TestAFoldedEventIsBounded(t *testing.T) {
 		log = append(log, &sessionv1.Event{FirstSeq: i + 1, Seq: i + 1, Turn: ours, Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Text: strings.Repeat("x", 500)}}})
 	}
 	want := reduce(t, clone(log))
-	folded := Fold(log)
+	folded := foldDeltas(log)
 	if len(folded) < 4 || len(folded) > 8 {
 		t.Errorf("%d events", len(folded))
 	}
@@ -241,13 +241,13 @@ func TestTheJobIndexesAtOnceAndFoldsLater(t *testing.T) {
 		}
 		return len(all)
 	}
-	tender := New(s, time.Minute)
-	again, err := tender.Handle(t.Context(), jobs[0])
+	deps := &Deps{Store: s, FoldAfter: time.Minute}
+	again, err := deps.afterTurn(t.Context(), jobs[0])
 	if err != nil || again == nil || again.After != time.Minute || count() != 5002 {
 		t.Fatalf("first %+v, %v, %d events", again, err, count())
 	}
 	for range 2 { // the second time there is nothing left to do
-		done, err := tender.Handle(t.Context(), store.Job{Tenant: jobs[0].Tenant, ID: jobs[0].ID, Body: again.Body})
+		done, err := deps.afterTurn(t.Context(), store.Job{Tenant: jobs[0].Tenant, ID: jobs[0].ID, Body: again.Body})
 		if err != nil || done != nil || count() != 3 {
 			t.Fatalf("then %+v, %v, %d events", done, err, count())
 		}
@@ -262,11 +262,11 @@ func TestWhatIsGoneNeedsNoTending(t *testing.T) {
 	job := plan.TendJob(store.Key{Tenant: k.Tenant, Session: "none"}, "t1")
 	for _, body := range []string{"", onlyFold} {
 		job.Body = []byte(body)
-		if _, err := New(s, 0).Handle(t.Context(), job); err != nil {
+		if _, err := (&Deps{Store: s}).afterTurn(t.Context(), job); err != nil {
 			t.Errorf("%q: %v", body, err)
 		}
 	}
-	if _, err := New(s, 0).Handle(t.Context(), store.Job{ID: "no turn"}); err == nil {
+	if _, err := (&Deps{Store: s}).afterTurn(t.Context(), store.Job{ID: "no turn"}); err == nil {
 		t.Error("a job without a turn was done")
 	}
 }

@@ -1,4 +1,4 @@
-package deletion
+package jobs
 
 import (
 	"context"
@@ -10,11 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // idle deletes as many sessions as each call is told, and takes a while.
 type idle struct {
+	store.Store
 	left  []int
 	took  time.Duration
 	asked []time.Duration
@@ -49,7 +51,8 @@ func TestRetainDeletesUntilNothingIsLeftOrItsTimeIsUsed(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
 				s := &idle{left: c.left, took: c.took, err: c.err}
-				again, err := Retain(s, 720*time.Hour, slog.New(slog.DiscardHandler))(ctx, RetainJob())
+				deps := Deps{Store: s, Workspaces: &placement.Work{}, Retention: 720 * time.Hour, Log: slog.New(slog.DiscardHandler)}
+				again, err := deps.Handlers()[store.JobRetain](ctx, deps.Periodic()[0])
 				if (err != nil) != (c.due < 0) || !errors.Is(err, c.err) {
 					t.Fatal(err)
 				}
