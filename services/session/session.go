@@ -223,7 +223,8 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 	})
 	s.limiter = limits.New(c.Use, bank(c, s.store), d.Log)
 	submitter := submit.New(submit.Config{
-		Store: s.store, Directory: s.directory, Tools: s.tools, Inbox: s.dispatcher.Submit, Budgets: c.Budgets, Use: c.Use, Log: d.Log,
+		Store: s.store, Directory: s.directory, Tools: s.tools, Files: s.blobs, Workspaces: s.work,
+		Inbox: s.dispatcher.Submit, Budgets: c.Budgets, Use: c.Use, Log: d.Log,
 		Defaults: submit.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens},
 		Ceilings: submit.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})

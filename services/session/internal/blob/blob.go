@@ -43,6 +43,9 @@ var (
 // Unavailable reports whether the object store or the scanner is the cause of an error. Callers do not see the cause.
 func Unavailable(err error) bool { return errors.Is(err, ErrObjects) || errors.Is(err, ErrScanner) }
 
+// AnyType is the media type of a file without one.
+const AnyType = "application/octet-stream"
+
 // partBytes is the size of a part.
 const partBytes = store.UploadPart
 

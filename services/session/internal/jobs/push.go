@@ -18,7 +18,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
-	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -78,7 +78,7 @@ func (d *Deps) pushRepository(ctx context.Context, j store.Job) (*store.Job, err
 func (d *Deps) push(ctx context.Context, place store.Place, j store.Job, p Push) (*sandboxv1.PushRepositoryResponse, error) {
 	session := "sessions/" + j.Session
 	if place.Restore {
-		return nil, placement.ToBeRestored(session)
+		return nil, refusal.ToBeRestored(session)
 	}
 	done, err := d.Sandbox.PushRepository(ctx, &sandboxv1.PushRepositoryRequest{
 		Call: &commonv1.CallRef{
@@ -88,7 +88,7 @@ func (d *Deps) push(ctx context.Context, place store.Place, j store.Job, p Push)
 		Directory: p.Directory, Url: p.URL, Branch: p.Branch, OnlyNew: true,
 	})
 	if errors.Is(err, remote.ErrNoWorkspace) && place.Made {
-		err = placement.ToBeRestored(session)
+		err = refusal.ToBeRestored(session)
 	}
 	return done, err
 }

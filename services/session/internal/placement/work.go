@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -205,15 +205,47 @@ func (w *Work) DeleteWorkspace(ctx context.Context, session string) error {
 	return err
 }
 
-// ToBeRestored returns the error for requests that need the files of a workspace that has
-// left its node and has not arrived at the next one: the files are only in the object
-// store. Only the holder may make the workspace then: an empty one would replace those
-// files.
-func ToBeRestored(session string) error {
-	return apierr.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NODE_LOST,
-		"The machine that held the workspace of "+session+" is lost or drained, or has lost it, and its files are not on another machine yet. "+
-			"Send a message: the workspace is restored from its last copy before the turn continues. Then try again.",
-		apierr.Precondition("WORKSPACE_TO_BE_RESTORED", session, "its files are not on its new node yet"))
+// Owned returns a session, and refuses one that has no workspace of its own.
+func (w *Work) Owned(ctx context.Context, session string) (*sessionv1.Session, error) {
+	found, err := w.Store.GetSession(ctx, keyOf(ctx, session))
+	if found.GetParentCall() != nil {
+		return nil, refusal.SubagentSession(session) // the files are its root's
+	}
+	return found, refusal.Store(err, refusal.Subject{Session: session})
+}
+
+// At returns the place of the session's workspace, and refuses one whose files are not there.
+func (w *Work) At(ctx context.Context, session string) (store.Place, error) {
+	place, _, err := w.Store.PlaceOf(ctx, keyOf(ctx, session))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return place, refusal.Store(err, refusal.Subject{Session: session})
+	}
+	if place.Restore {
+		return place, refusal.ToBeRestored(session)
+	}
+	return place, nil
+}
+
+// In returns the place of a session's workspace for the sandbox.
+func In(p store.Place, session string) remote.Place {
+	return remote.Place{Session: session, Node: p.Node, Generation: p.Generation}
+}
+
+// LostWorkspace returns the error of a request in a workspace that its node has lost.
+func LostWorkspace(err error, place store.Place, session string) error {
+	if errors.Is(err, remote.ErrNoWorkspace) && place.Made {
+		return refusal.ToBeRestored(session)
+	}
+	return err
+}
+
+// Unread returns the error of a read of a file. A session without a workspace has no files.
+func Unread(err error, place store.Place, session, path string) error {
+	err = LostWorkspace(err, place, session)
+	if errors.Is(err, remote.ErrNoWorkspace) {
+		return refusal.NoWorkspaceYet(path)
+	}
+	return apierr.Forward(err)
 }
 
 // ExportWorkspace reads the workspace from its node. A node that does not have a workspace
@@ -228,13 +260,10 @@ func (w *Work) ExportWorkspace(ctx context.Context, session string) (io.Reader, 
 		}
 	}
 	if p.Restore {
-		return nil, ToBeRestored(session)
+		return nil, refusal.ToBeRestored(session)
 	}
-	files, err := w.Sandbox.ExportWorkspace(ctx, remote.Place{Session: session, Node: p.Node, Generation: p.Generation})
-	if errors.Is(err, remote.ErrNoWorkspace) && p.Made {
-		err = ToBeRestored(session)
-	}
-	return files, err
+	files, err := w.Sandbox.ExportWorkspace(ctx, In(p, session))
+	return files, LostWorkspace(err, p, session)
 }
 
 // Place assigns a place to a session that is about to be created, unless it has
@@ -255,7 +284,7 @@ func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRe
 // Made records that the workspace was made in the place of a call (see Place). The
 // caller records it before it answers its own caller. If the workspace has left the
 // place meanwhile, the new files do not count and are deleted, and Made returns
-// ToBeRestored.
+// refusal.ToBeRestored.
 func (n *Nodes) Made(ctx context.Context, s interface {
 	store.Places
 	PutJobs(ctx context.Context, jobs []store.Job) error
@@ -272,7 +301,7 @@ func (n *Nodes) Made(ctx context.Context, s interface {
 	if err := s.PutJobs(ctx, []store.Job{VacateJob(k, in)}); err != nil { // the job of the move may have ended
 		return err
 	}
-	return ToBeRestored(call.GetSession())
+	return refusal.ToBeRestored(call.GetSession())
 }
 
 func keyOf(ctx context.Context, session string) store.Key {

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
@@ -32,6 +33,23 @@ func FileNotComplete(f *sessionv1.File) error {
 	return Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
 		fmt.Sprintf("%s is not complete: %d bytes of it have arrived. Wait until its upload has ended.", f.Name, f.Received),
 		apierr.Precondition("FILE_STATE", f.Name, "the upload has not ended"))
+}
+
+// ToBeRestored returns the error for requests that need the files of a workspace that has
+// left its node and has not arrived at the next one: the files are only in the object
+// store. Only the holder may make the workspace then: an empty one would replace those
+// files.
+func ToBeRestored(session string) error {
+	return Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NODE_LOST,
+		"The machine that held the workspace of "+session+" is lost or drained, or has lost it, and its files are not on another machine yet. "+
+			"Send a message: the workspace is restored from its last copy before the turn continues. Then try again.",
+		apierr.Precondition("WORKSPACE_TO_BE_RESTORED", session, "its files are not on its new node yet"))
+}
+
+// NoWorkspaceYet refuses a file of a session without a workspace.
+func NoWorkspaceYet(path string) error {
+	return apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND,
+		fmt.Sprintf("There is no file %s: the session has no workspace yet. Write a file, or send a message.", path))
 }
 
 // File is Store for a request about one file of a user.

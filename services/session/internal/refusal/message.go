@@ -30,6 +30,12 @@ func ToolNameTaken(i int, name string) error {
 		apierr.Field(fmt.Sprintf("client_tools[%d].name", i), "is taken"))
 }
 
+// BeyondScope refuses to read a file of a message with a credential that is limited to other scopes.
+func BeyondScope(scope, field string) error {
+	return Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
+		"The credential does not have the scope "+scope+", which reading this file needs.", apierr.Field(field, "needs the scope "+scope))
+}
+
 // BeyondLog refuses to follow a session from behind the end of its log.
 func BeyondLog(session string, last, after int64) error {
 	return Of(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,

@@ -115,7 +115,7 @@ func (s *commands) SubmitToolResult(
 	ctx context.Context, r *sessionv1.SubmitToolResultRequest,
 ) (*sessionv1.SubmitToolResultResponse, error) {
 	var err error
-	if r.Content, err = s.content(ctx, r.Content); err != nil {
+	if r.Content, err = s.Submit.Content(ctx, r.Content); err != nil {
 		return nil, err
 	}
 	_, err = s.submit(ctx, r.Parent, "SubmitToolResult", r.RequestId, r, store.Submit{

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/reply"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/plan"
@@ -79,9 +80,9 @@ func (s *exports) ExportSession(
 	if err != nil {
 		return err
 	}
-	to := pieces(func(b []byte) error { return stream.Send(&sessionv1.ExportSessionResponse{Data: b}) })
+	to := reply.Pieces(func(b []byte) error { return stream.Send(&sessionv1.ExportSessionResponse{Data: b}) })
 	if !archive {
-		_, err = io.CopyBuffer(to, struct{ io.Reader }{from}, make([]byte, pieceBytes))
+		_, err = io.CopyBuffer(to, struct{ io.Reader }{from}, make([]byte, reply.PieceBytes))
 		return err
 	}
 	return sendArchive(file, files, to)
@@ -212,7 +213,7 @@ func sendArchive(file *os.File, files io.Reader, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	sent := bufio.NewWriterSize(to, pieceBytes)
+	sent := bufio.NewWriterSize(to, reply.PieceBytes)
 	zip := gzip.NewWriter(sent)
 	out := tar.NewWriter(zip)
 	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: archiveTranscript, Mode: 0o600, Size: size, Format: tar.FormatPAX}); err != nil {
@@ -241,15 +242,7 @@ func (s *exports) openFiles(ctx context.Context, session string) (io.Reader, err
 	if err != nil {
 		return nil, apierr.Forward(err)
 	}
-	return forwarding{files}, nil
-}
-
-// forwarding passes on the refusals of the sandbox.
-type forwarding struct{ io.Reader }
-
-func (r forwarding) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	return n, apierr.Forward(err)
+	return reply.Forwarding{Reader: files}, nil
 }
 
 // packFiles copies a workspace's files from the sandbox's archive into a folder

@@ -12,13 +12,11 @@ import (
 	"os"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/reply"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
@@ -44,7 +42,7 @@ func (s *imports) ImportSession(stream grpc.ClientStreamingServer[sessionv1.Impo
 		return err
 	}
 	open := first.GetOpen()
-	if open.RequestId, err = nameUpload(stream, open.RequestId); err != nil {
+	if open.RequestId, err = reply.NameUpload(stream, open.RequestId); err != nil {
 		return err
 	}
 	upload, sum, err := s.receive(stream)
@@ -57,14 +55,6 @@ func (s *imports) ImportSession(stream grpc.ClientStreamingServer[sessionv1.Impo
 		return err
 	}
 	return stream.SendAndClose(&sessionv1.ImportSessionResponse{Session: session})
-}
-
-// nameUpload returns the idempotency key of an upload, made if it is empty, and answers with it in the metadata.
-func nameUpload(stream grpc.ServerStream, key string) (string, error) {
-	if key == "" {
-		key = id.New()
-	}
-	return key, stream.SetHeader(metadata.Pairs(rpc.IdempotencyKey, key))
 }
 
 // receive writes the upload to a file and computes its checksum.

@@ -28,9 +28,11 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	models "github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/server/automation"
 	"github.com/fairlead/fairlead/services/session/internal/server/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/server/files"
 	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -326,13 +328,13 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 		return (&automation.WebhookServer{Config: unattended(s)}).ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})
 	},
 	"FileService.ListFiles": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.FileService().ListFiles(ctx, &sessionv1.ListFilesRequest{PageSize: size, PageToken: token})
+		return (&files.FileServer{Config: s.files()}).ListFiles(ctx, &sessionv1.ListFilesRequest{PageSize: size, PageToken: token})
 	},
 	"SessionFileService.ListSessionFiles": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.SessionFileService().ListSessionFiles(ctx, &sessionv1.ListSessionFilesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+		return files.SessionFiles(s.files()).ListSessionFiles(ctx, &sessionv1.ListSessionFilesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
 	},
 	"SessionFileService.ListSessionArtifacts": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.SessionFileService().ListSessionArtifacts(ctx, &sessionv1.ListSessionArtifactsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+		return files.SessionFiles(s.files()).ListSessionArtifacts(ctx, &sessionv1.ListSessionArtifactsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
 	},
 	"AuditService.ListAuditEntries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return (&tenancy.AuditServer{Config: people(s)}).ListAuditEntries(ctx, &sessionv1.ListAuditEntriesRequest{PageSize: size, PageToken: token})
@@ -406,7 +408,7 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 					Store: h, Models: &models.Catalog{}, Agents: heavyAgents(t), Skills: &skill.Library{}, Missing: func(string) []string { return nil },
 				}),
 				Store: h, UserFiles: UserFiles{Files: &blob.Blobs{}},
-				Peers: Peers{Sandbox: heavySandbox{h: h}, Tools: remote.NewTools(tools)},
+				Peers: Peers{Sandbox: heavySandbox{h: h}, Workspaces: &placement.Work{Store: h}, Tools: remote.NewTools(tools)},
 			})
 			entries := map[string]bool{}
 			for token, first := "", true; token != "" || first; first = false {

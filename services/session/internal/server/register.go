@@ -18,15 +18,13 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/automation"
 	"github.com/fairlead/fairlead/services/session/internal/server/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/server/files"
 	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 )
 
 // Register registers the services for clients.
 func (s *Server) Register(r grpc.ServiceRegistrar, proxy *modelproxy.Proxy, runtimes *attached.Hub) {
 	sessionv1.RegisterSessionServiceServer(r, s)
-	sessionv1.RegisterRepositoryServiceServer(r, s.RepositoryService())
-	sessionv1.RegisterSessionFileServiceServer(r, s.SessionFileService())
-	sessionv1.RegisterFileServiceServer(r, s.FileService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.CheckpointService())
 	sessionv1.RegisterFeedbackServiceServer(r, s.FeedbackService())
 	sessionv1.RegisterMcpServiceServer(r, s.MCPService())
@@ -35,6 +33,8 @@ func (s *Server) Register(r grpc.ServiceRegistrar, proxy *modelproxy.Proxy, runt
 	sessionv1.RegisterRuntimeServiceServer(r, RuntimeService(runtimes))
 	known := s.catalog()
 	known.Register(r)
+	kept := s.files()
+	kept.Register(r)
 	unattended := automation.Config{
 		Store: s.Store, Directory: s.Directory, Submit: s.Submit, Create: s.create, Admit: s.Use.Admit, Webhooks: s.Webhooks,
 	}
@@ -50,6 +50,14 @@ func (s *Server) catalog() *catalog.Config {
 	return &catalog.Config{
 		Store: s.Store, Directory: s.Directory, Files: s.Files, Checkpoints: s.Checkpoints, Log: s.Log,
 		Capabilities: catalog.Capabilities{Version: s.Version, Runtimes: s.Runtimes, Flags: s.Flags, Nodes: s.Nodes, Sandbox: s.Sandbox},
+	}
+}
+
+// files is the configuration of what answers for files.
+func (s *Server) files() *files.Config {
+	return &files.Config{
+		Store: s.Store, Files: s.Files, TTL: s.FileTTL, Log: s.Log, Workspaces: s.Workspaces, Sandbox: s.Sandbox,
+		Skills: s.Directory.Skills, RepositoryBranch: s.RepositoryBranch,
 	}
 }
 

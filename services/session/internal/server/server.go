@@ -8,10 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"google.golang.org/grpc"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
@@ -21,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/server/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/server/files"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
@@ -94,28 +92,8 @@ type Peers struct {
 // Sandbox is the part of the sandbox service that the server needs.
 type Sandbox interface {
 	catalog.Sandbox
-	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) (*sandboxv1.EnsureWorkspaceResponse, error)
-	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 	ImportWorkspace(ctx context.Context, call *commonv1.CallRef, write func(io.Writer) error) (made bool, err error)
-	AddRepository(ctx context.Context, call *commonv1.CallRef, directory, branch string) (*sandboxv1.Repository, error)
-	CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.CloneRepositoryResponse, error)
-	ListRepositories(ctx context.Context, p remote.Place) ([]*sandboxv1.Repository, error)
-	RepositoryStatus(ctx context.Context, p remote.Place, directory string) (*sandboxv1.GetRepositoryStatusResponse, error)
-	RemoveRepository(ctx context.Context, call *commonv1.CallRef, directory string) error
-	PushRepository(ctx context.Context, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error)
-	Files
-}
-
-// Files is the part of the sandbox service that reads and changes files.
-type Files interface {
-	StatFile(ctx context.Context, p remote.Place, path string) (*sandboxv1.FileInfo, error)
-	ListFiles(ctx context.Context, p remote.Place, r *sandboxv1.ListFilesRequest) (*sandboxv1.ListFilesResponse, error)
-	ReadFile(ctx context.Context, p remote.Place, r *sandboxv1.ReadFileRequest) (grpc.ServerStreamingClient[sandboxv1.ReadFileResponse], error)
-	WriteFile(ctx context.Context, start *sandboxv1.WriteFileStart, from remote.Pieces, epoch remote.Epoch) (*sandboxv1.WriteFileResponse, error)
-	UnpackFiles(ctx context.Context, start *sandboxv1.UnpackFilesStart, from remote.Pieces, epoch remote.Epoch) (*sandboxv1.FileInfo, error)
-	MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest) (*sandboxv1.FileInfo, error)
-	DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequest) error
-	ExportFiles(ctx context.Context, p remote.Place, r *sandboxv1.ExportWorkspaceRequest) (io.Reader, error)
+	files.Sandbox
 }
 
 // Server implements SessionService; each part answers the RPCs of its subject.

@@ -106,7 +106,7 @@ func (s *sessions) firstTurn(
 	if m == nil {
 		return "", nil
 	}
-	content, err := s.content(ctx, m.Content)
+	content, err := s.Submit.Content(ctx, m.Content)
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/reply"
 )
 
 // spool returns a temporary file without a name: it disappears with the
@@ -32,25 +33,7 @@ func rewind(f *os.File) (io.Reader, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read a temporary file: %w", err)
 	}
-	return bufio.NewReaderSize(f, pieceBytes), nil
-}
-
-// pieceBytes is the size of the part of a file in one message.
-const pieceBytes = 256 << 10
-
-// pieces is a Writer that sends each part. The data is marshaled before send
-// returns.
-type pieces func([]byte) error
-
-func (p pieces) Write(b []byte) (int, error) {
-	for part := b; len(part) > 0; {
-		n := min(len(part), pieceBytes)
-		if err := p(part[:n]); err != nil {
-			return 0, err
-		}
-		part = part[n:]
-	}
-	return len(b), nil
+	return bufio.NewReaderSize(f, reply.PieceBytes), nil
 }
 
 // badImport refuses a file.

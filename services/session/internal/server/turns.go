@@ -64,7 +64,7 @@ func (s *turns) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreaming
 // accept submits a turn with the files that its content names. after is the sequence number after which the caller will
 // follow it.
 func (s *turns) accept(ctx context.Context, method string, r *sessionv1.CreateTurnRequest, after int64) (t *sessionv1.Turn, err error) {
-	if r.Content, err = s.content(ctx, r.Content); err != nil {
+	if r.Content, err = s.Submit.Content(ctx, r.Content); err != nil {
 		return nil, err
 	}
 	return s.Submit.Accept(ctx, submit.Message{Method: method, Request: r, After: after})

@@ -17,6 +17,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/reply"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -167,7 +168,7 @@ func (s *imports) unpackFiles(ctx context.Context, upload *os.File, to store.Key
 
 // sendFiles writes the archive's files in the sandbox's format.
 func (s *imports) sendFiles(ctx context.Context, from io.Reader, to io.Writer) error {
-	sent := bufio.NewWriterSize(to, pieceBytes)
+	sent := bufio.NewWriterSize(to, reply.PieceBytes)
 	out := tar.NewWriter(sent)
 	err := s.eachEntry(ctx, from, func(h *tar.Header, content io.Reader) error {
 		if h.Name == archiveTranscript {

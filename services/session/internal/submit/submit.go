@@ -21,9 +21,11 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -42,6 +44,9 @@ type Config struct {
 	Store     store.Store
 	Directory *directory.Directory
 	Tools     *remote.Tools // reports the size of agents' tools
+	// Files and Workspaces have the files that messages name. Files is nil if the server keeps no files.
+	Files      *blob.Blobs
+	Workspaces *placement.Work
 	// Inbox puts the command of a turn into an inbox. This replica may take the session.
 	Inbox func(ctx context.Context, n store.Submit) (store.Answer, error)
 	// Defaults of limits, and their ceilings.
@@ -184,10 +189,12 @@ func key(ctx context.Context, session string) store.Key {
 	return store.Key{Tenant: principal.Tenant(ctx), Session: strings.TrimPrefix(session, "sessions/")}
 }
 
-func userOf(ctx context.Context) string {
+func caller(ctx context.Context) principal.Principal {
 	p, _ := principal.From(ctx)
-	return p.User
+	return p
 }
+
+func userOf(ctx context.Context) string { return caller(ctx).User }
 
 // NewTurn returns a turn of the caller.
 func NewTurn(ctx context.Context, session *sessionv1.Session, limits *sessionv1.TurnLimits) *sessionv1.Turn {

@@ -12,6 +12,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -374,7 +375,7 @@ func (m *Mover) Settle(sc state.Scope) error {
 		}
 		return sc.Log.Flush(sc)
 	case p.Restore || m.nodes.Lost(p.Node):
-		return placement.ToBeRestored("sessions/" + sc.Lease.Session)
+		return refusal.ToBeRestored("sessions/" + sc.Lease.Session)
 	}
 	return nil
 }

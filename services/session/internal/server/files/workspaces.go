@@ -1,4 +1,4 @@
-package server
+package files
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func (s workspaces) callRef(ctx context.Context, session, kind, method, requestI
 		return nil, place, refusal.Store(err, refusal.Subject{Session: session, RequestID: requestID})
 	}
 	if place.Restore {
-		return nil, place, placement.ToBeRestored(session)
+		return nil, place, refusal.ToBeRestored(session)
 	}
 	sum := sha256.Sum256([]byte(method + "\x00" + requestID))
 	call := &commonv1.CallRef{Session: session, Epoch: max(epoch, 1), CallId: kind + "." + hex.EncodeToString(sum[:16])}
@@ -49,40 +49,6 @@ func retryStaleEpoch[T any](do func() (T, error)) (done T, err error) {
 		}
 	}
 	return done, err
-}
-
-// lost returns the error of a request in a workspace that its node has lost.
-func lost(err error, place store.Place, session string) error {
-	if errors.Is(err, remote.ErrNoWorkspace) && place.Made {
-		return placement.ToBeRestored(session)
-	}
-	return err
-}
-
-// at returns the place of the session's workspace.
-func (s workspaces) at(ctx context.Context, session string) (store.Place, error) {
-	place, _, err := s.Store.PlaceOf(ctx, request.Key(ctx, session))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return place, refusal.Store(err, refusal.Subject{Session: session})
-	}
-	if place.Restore {
-		return place, placement.ToBeRestored(session)
-	}
-	return place, nil
-}
-
-// in returns the place of a session's workspace for the sandbox.
-func in(p store.Place, session string) remote.Place {
-	return remote.Place{Session: session, Node: p.Node, Generation: p.Generation}
-}
-
-// exists refuses sessions that do not exist or have no workspace of their own.
-func (s workspaces) exists(ctx context.Context, session string) (*sessionv1.Session, error) {
-	found, err := s.Store.GetSession(ctx, request.Key(ctx, session))
-	if found.GetParentCall() != nil {
-		return nil, refusal.SubagentSession(session) // the files are its root's
-	}
-	return found, refusal.Store(err, refusal.Subject{Session: session})
 }
 
 // forward passes on a refusal of the sandbox.
@@ -110,17 +76,17 @@ func (s workspaces) ensureWorkspace(ctx context.Context, session *sessionv1.Sess
 		return refusal.Store(err, refusal.Subject{Session: session.Name})
 	}
 	if place.Generation != call.WorkspaceGeneration { // it has moved meanwhile
-		return placement.ToBeRestored(session.Name)
+		return refusal.ToBeRestored(session.Name)
 	}
 	if want.MustExist = place.Made; place.Made {
 		want.Trees = nil // those of the running turn, whose runtime the flags may have chosen
 	}
 	// The session's next turn warns of skills that are gone.
-	if _, err := s.Directory.Skills.Ensure(ctx, s.Sandbox, principal.Tenant(ctx), spec.PinnedSkills, want); err != nil {
-		return apierr.Forward(lost(err, place, session.Name))
+	if _, err := s.Skills.Ensure(ctx, s.Sandbox, principal.Tenant(ctx), spec.PinnedSkills, want); err != nil {
+		return apierr.Forward(placement.LostWorkspace(err, place, session.Name))
 	}
 	if place.Made {
 		return nil
 	}
-	return refusal.Store(s.Nodes.Made(ctx, s.Store, call), refusal.Subject{Session: session.Name})
+	return refusal.Store(s.Workspaces.Nodes.Made(ctx, s.Store, call), refusal.Subject{Session: session.Name})
 }

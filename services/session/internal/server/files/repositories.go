@@ -1,4 +1,4 @@
-package server
+package files
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
@@ -20,16 +21,10 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
 )
 
-// repositoryService serves a session's repositories from the sandbox. It has no
-// state of its own.
-type repositoryService struct {
+// repositoryServer implements RepositoryService from the sandbox. It has no state of its own.
+type repositoryServer struct {
 	sessionv1.UnimplementedRepositoryServiceServer
 	workspaces
-}
-
-// RepositoryService returns the server of RepositoryService.
-func (s *Server) RepositoryService() sessionv1.RepositoryServiceServer {
-	return &repositoryService{workspaces: workspaces{s.Config}}
 }
 
 // splitRepository splits `sessions/{session}/repositories/{repository}`.
@@ -44,18 +39,18 @@ func repositoryProto(session string, r *sandboxv1.Repository) *sessionv1.Reposit
 	}
 }
 
-func (s *repositoryService) ListRepositories(
+func (s *repositoryServer) ListRepositories(
 	ctx context.Context, r *sessionv1.ListRepositoriesRequest,
 ) (*sessionv1.ListRepositoriesResponse, error) {
-	if _, err := s.exists(ctx, r.Parent); err != nil {
+	if _, err := s.Workspaces.Owned(ctx, r.Parent); err != nil {
 		return nil, err
 	}
-	place, err := s.at(ctx, r.Parent)
+	place, err := s.Workspaces.At(ctx, r.Parent)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Sandbox.ListRepositories(ctx, in(place, r.Parent))
-	err = lost(err, place, r.Parent)
+	found, err := s.Sandbox.ListRepositories(ctx, placement.In(place, r.Parent))
+	err = placement.LostWorkspace(err, place, r.Parent)
 	if errors.Is(err, remote.ErrNoWorkspace) {
 		return &sessionv1.ListRepositoriesResponse{}, nil
 	}
@@ -69,18 +64,18 @@ func (s *repositoryService) ListRepositories(
 	return resp, nil
 }
 
-func (s *repositoryService) AddRepository(
+func (s *repositoryServer) AddRepository(
 	ctx context.Context, r *sessionv1.AddRepositoryRequest,
 ) (*sessionv1.AddRepositoryResponse, error) {
 	return retryStaleEpoch(func() (*sessionv1.AddRepositoryResponse, error) { return s.add(ctx, r) })
 }
 
-func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryRequest) (*sessionv1.AddRepositoryResponse, error) {
+func (s *repositoryServer) add(ctx context.Context, r *sessionv1.AddRepositoryRequest) (*sessionv1.AddRepositoryResponse, error) {
 	branch, err := s.branch(r)
 	if err != nil {
 		return nil, err
 	}
-	session, err := s.exists(ctx, r.Parent)
+	session, err := s.Workspaces.Owned(ctx, r.Parent)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +84,7 @@ func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryR
 		return nil, err
 	}
 	if call.Node == "" {
-		if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
+		if err := s.Workspaces.Nodes.Place(ctx, s.Store, call); err != nil {
 			return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 		}
 	}
@@ -117,8 +112,8 @@ func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryR
 
 // keepPush stores whether a session's repository is pushed at the end of turns. It changes nothing if that is
 // known, so that repeated requests may repeat it.
-func (s *repositoryService) keepPush(ctx context.Context, session, directory string, p *sessionv1.PushedRepository, pushed bool) error {
-	now, err := s.exists(ctx, session)
+func (s *repositoryServer) keepPush(ctx context.Context, session, directory string, p *sessionv1.PushedRepository, pushed bool) error {
+	now, err := s.Workspaces.Owned(ctx, session)
 	if err != nil {
 		return err
 	}
@@ -137,7 +132,7 @@ func (s *repositoryService) keepPush(ctx context.Context, session, directory str
 }
 
 // branch returns the branch of the request, or the session's own branch.
-func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, error) {
+func (s *repositoryServer) branch(r *sessionv1.AddRepositoryRequest) (string, error) {
 	wrong := func(field, text string) error {
 		return apierr.New(codes.InvalidArgument, refusal.Domain, apierr.ReasonInvalidRequest, field+": "+text, apierr.Field(field, text))
 	}
@@ -154,20 +149,20 @@ func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, e
 	return r.Branch, nil
 }
 
-func (s *repositoryService) GetRepositoryStatus(
+func (s *repositoryServer) GetRepositoryStatus(
 	ctx context.Context, r *sessionv1.GetRepositoryStatusRequest,
 ) (*sessionv1.GetRepositoryStatusResponse, error) {
 	session, directory := splitRepository(r.Name)
-	if _, err := s.exists(ctx, session); err != nil {
+	if _, err := s.Workspaces.Owned(ctx, session); err != nil {
 		return nil, err
 	}
-	place, err := s.at(ctx, session)
+	place, err := s.Workspaces.At(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.Sandbox.RepositoryStatus(ctx, in(place, session), directory)
+	st, err := s.Sandbox.RepositoryStatus(ctx, placement.In(place, session), directory)
 	if err != nil {
-		return nil, apierr.Forward(lost(err, place, session))
+		return nil, apierr.Forward(placement.LostWorkspace(err, place, session))
 	}
 	resp := &sessionv1.GetRepositoryStatusResponse{
 		Repository: repositoryProto(session, st.GetRepository()), Upstream: st.GetUpstream(), Ahead: st.GetAhead(), Behind: st.GetBehind(), Truncated: st.GetTruncated(),
@@ -178,15 +173,15 @@ func (s *repositoryService) GetRepositoryStatus(
 	return resp, nil
 }
 
-func (s *repositoryService) RemoveRepository(
+func (s *repositoryServer) RemoveRepository(
 	ctx context.Context, r *sessionv1.RemoveRepositoryRequest,
 ) (*sessionv1.RemoveRepositoryResponse, error) {
 	return retryStaleEpoch(func() (*sessionv1.RemoveRepositoryResponse, error) { return s.remove(ctx, r) })
 }
 
-func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepositoryRequest) (*sessionv1.RemoveRepositoryResponse, error) {
+func (s *repositoryServer) remove(ctx context.Context, r *sessionv1.RemoveRepositoryRequest) (*sessionv1.RemoveRepositoryResponse, error) {
 	name, directory := splitRepository(r.Name)
-	session, err := s.exists(ctx, name)
+	session, err := s.Workspaces.Owned(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +195,7 @@ func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepos
 		return nil, err
 	}
 	if err := s.Sandbox.RemoveRepository(ctx, call, directory); err != nil {
-		return nil, forward(lost(err, place, name), name, r.RequestId)
+		return nil, forward(placement.LostWorkspace(err, place, name), name, r.RequestId)
 	}
 	if err := s.keepPush(ctx, name, directory, nil, false); err != nil {
 		return nil, err
@@ -208,15 +203,15 @@ func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepos
 	return &sessionv1.RemoveRepositoryResponse{}, nil
 }
 
-func (s *repositoryService) PushRepository(
+func (s *repositoryServer) PushRepository(
 	ctx context.Context, r *sessionv1.PushRepositoryRequest,
 ) (*sessionv1.PushRepositoryResponse, error) {
 	return retryStaleEpoch(func() (*sessionv1.PushRepositoryResponse, error) { return s.push(ctx, r) })
 }
 
-func (s *repositoryService) push(ctx context.Context, r *sessionv1.PushRepositoryRequest) (*sessionv1.PushRepositoryResponse, error) {
+func (s *repositoryServer) push(ctx context.Context, r *sessionv1.PushRepositoryRequest) (*sessionv1.PushRepositoryResponse, error) {
 	session, directory := splitRepository(r.Name)
-	if _, err := s.exists(ctx, session); err != nil {
+	if _, err := s.Workspaces.Owned(ctx, session); err != nil {
 		return nil, err
 	}
 	call, place, err := s.callRef(ctx, session, "repository", "PushRepository", r.RequestId)
@@ -225,7 +220,7 @@ func (s *repositoryService) push(ctx context.Context, r *sessionv1.PushRepositor
 	}
 	done, err := s.Sandbox.PushRepository(ctx, &sandboxv1.PushRepositoryRequest{Call: call, Directory: directory, Url: r.Url, Branch: r.Branch})
 	if err != nil {
-		return nil, forward(lost(err, place, session), session, r.RequestId)
+		return nil, forward(placement.LostWorkspace(err, place, session), session, r.RequestId)
 	}
 	return &sessionv1.PushRepositoryResponse{Ref: done.GetRef(), OldCommit: done.GetOldCommit(), NewCommit: done.GetNewCommit(), UpToDate: done.GetUpToDate()}, nil
 }

@@ -1,4 +1,4 @@
-package server
+package submit
 
 import (
 	"cmp"
@@ -12,20 +12,19 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/media"
+	"github.com/fairlead/fairlead/services/session/internal/blob"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
 )
 
-// content returns the content of a message with the files that it names, and checks it.
-func (c *Config) content(ctx context.Context, given []*commonv1.Content) ([]*commonv1.Content, error) {
+// Content returns the content of a message with the files that it names, and checks it.
+func (s *Submitter) Content(ctx context.Context, given []*commonv1.Content) ([]*commonv1.Content, error) {
 	all := slices.Clone(given)
 	for i, one := range all {
 		m, what := mediaOf(one)
@@ -34,7 +33,7 @@ func (c *Config) content(ctx context.Context, given []*commonv1.Content) ([]*com
 		}
 		all[i] = proto.CloneOf(one)
 		m, _ = mediaOf(all[i])
-		if err := c.fetch(ctx, m, fmt.Sprintf("content[%d].%s.uri", i, what)); err != nil {
+		if err := s.fetch(ctx, m, fmt.Sprintf("content[%d].%s.uri", i, what)); err != nil {
 			return nil, err
 		}
 	}
@@ -50,12 +49,12 @@ func mediaOf(c *commonv1.Content) (m *commonv1.Media, what string) {
 }
 
 // fetch replaces the uri of m, whose field in the request is given, by the data there.
-func (c *Config) fetch(ctx context.Context, m *commonv1.Media, field string) (err error) {
+func (s *Submitter) fetch(ctx context.Context, m *commonv1.Media, field string) (err error) {
 	var name, mediaType string
 	if id, ok := strings.CutPrefix(m.Uri, "file://"); ok {
-		name, mediaType, m.Data, err = c.fetchFile(ctx, "files/"+id, field)
+		name, mediaType, m.Data, err = s.fetchFile(ctx, "files/"+id, field)
 	} else {
-		name, m.Data, err = c.fetchWorkspace(ctx, m.Uri, field)
+		name, m.Data, err = s.fetchWorkspace(ctx, m.Uri, field)
 		mediaType = mime.TypeByExtension(path.Ext(name))
 	}
 	if err != nil {
@@ -74,9 +73,8 @@ func (c *Config) fetch(ctx context.Context, m *commonv1.Media, field string) (er
 
 // mayRead refuses credentials that are limited to other scopes.
 func mayRead(ctx context.Context, scope, field string) error {
-	if !request.Caller(ctx).Allows(scope) {
-		return refusal.Of(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
-			"The credential does not have the scope "+scope+", which reading this file needs.", apierr.Field(field, "needs the scope "+scope))
+	if !caller(ctx).Allows(scope) {
+		return refusal.BeyondScope(scope, field)
 	}
 	return nil
 }
@@ -86,11 +84,11 @@ func tooLarge(uri, field string, size int64) error {
 }
 
 // fetchFile reads a file of the user.
-func (c *Config) fetchFile(ctx context.Context, name, field string) (title, mediaType string, data []byte, err error) {
+func (s *Submitter) fetchFile(ctx context.Context, name, field string) (title, mediaType string, data []byte, err error) {
 	if err := mayRead(ctx, "files.read", field); err != nil {
 		return "", "", nil, err
 	}
-	row, err := c.Files.Find(ctx, request.Caller(ctx), name)
+	row, err := s.Files.Find(ctx, caller(ctx), name)
 	if err != nil {
 		return "", "", nil, refusal.File(err, name, "")
 	}
@@ -101,17 +99,17 @@ func (c *Config) fetchFile(ctx context.Context, name, field string) (title, medi
 	case f.GetSize() > media.MaxBytes:
 		return "", "", nil, tooLarge(name, field, f.GetSize())
 	}
-	if data, err = c.Files.ReadAll(ctx, row); err != nil {
+	if data, err = s.Files.ReadAll(ctx, row); err != nil {
 		return "", "", nil, refusal.File(err, name, "")
 	}
-	if mediaType = f.MediaType; mediaType == anyType {
+	if mediaType = f.MediaType; mediaType == blob.AnyType {
 		mediaType = ""
 	}
 	return f.Filename, mediaType, data, nil
 }
 
 // fetchWorkspace reads a file in the workspace of one of the caller's sessions.
-func (c *Config) fetchWorkspace(ctx context.Context, uri, field string) (title string, data []byte, err error) {
+func (s *Submitter) fetchWorkspace(ctx context.Context, uri, field string) (title string, data []byte, err error) {
 	if err := mayRead(ctx, "sessions.read", field); err != nil {
 		return "", nil, err
 	}
@@ -120,21 +118,21 @@ func (c *Config) fetchWorkspace(ctx context.Context, uri, field string) (title s
 	if err != nil {
 		return "", nil, refusal.Input(field, "Its path is not escaped as in a URL.")
 	}
-	w, session := workspaces{c}, "sessions/"+id
-	found, err := w.exists(ctx, session)
-	if err == nil && !request.Caller(ctx).Sees(strings.TrimPrefix(found.User, "users/")) {
+	session := "sessions/" + id
+	found, err := s.Workspaces.Owned(ctx, session)
+	if err == nil && !caller(ctx).Sees(strings.TrimPrefix(found.User, "users/")) {
 		err = refusal.SessionNotFound(session)
 	}
 	if err != nil {
 		return "", nil, err
 	}
-	place, err := w.at(ctx, session)
+	place, err := s.Workspaces.At(ctx, session)
 	if err != nil {
 		return "", nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx) // ends the stream in every case
 	defer cancel()
-	stream, err := c.Sandbox.ReadFile(ctx, in(place, session), &sandboxv1.ReadFileRequest{
+	stream, err := s.Workspaces.Sandbox.ReadFile(ctx, placement.In(place, session), &sandboxv1.ReadFileRequest{
 		Path: name, Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Limit: media.MaxBytes + 1}},
 	})
 	for err == nil {
@@ -147,7 +145,42 @@ func (c *Config) fetchWorkspace(ctx context.Context, uri, field string) (title s
 		}
 	}
 	if !errors.Is(err, io.EOF) {
-		return "", nil, unread(err, place, session, name)
+		return "", nil, placement.Unread(err, place, session, name)
 	}
 	return path.Base(name), data, nil
+}
+
+// checkContent refuses images and documents that no model provider accepts. A
+// conversation that has one would send it with each of its requests.
+func checkContent(content []*commonv1.Content) error {
+	count, together := 0, 0
+	for i, c := range content {
+		var m *commonv1.Media
+		var err error
+		what := "image"
+		switch k := c.GetKind().(type) {
+		case *commonv1.Content_Image:
+			m = k.Image
+			_, err = media.Image(m.GetMediaType(), m.GetData())
+		case *commonv1.Content_Document:
+			m, what = k.Document, "document"
+			err = media.Document(m.GetMediaType(), m.GetData())
+		case *commonv1.Content_Audio, *commonv1.Content_Resource, *commonv1.Content_ResourceLink:
+			return refusal.Input(fmt.Sprintf("content[%d]", i), "A message has texts, images and documents; only results of tools have sound and resources.")
+		default:
+			continue
+		}
+		var fault *media.Error
+		if errors.As(err, &fault) {
+			return refusal.Input(fmt.Sprintf("content[%d].%s.%s", i, what, fault.Field), fmt.Sprintf("The %s %s.", what, fault.Problem))
+		}
+		count, together = count+1, together+len(m.GetData())
+	}
+	switch {
+	case count > media.MaxCount:
+		return refusal.Input("content", fmt.Sprintf("The message has %d images and documents; the most is %d. Send the others in messages of their own.", count, media.MaxCount))
+	case together > media.MaxTogether:
+		return refusal.Input("content", fmt.Sprintf("The images and documents of the message have %d bytes together; the most is %d. Make them smaller, or send some in messages of their own.", together, media.MaxTogether))
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package server
+package files
 
 import (
 	"cmp"
@@ -20,28 +20,26 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/server/reply"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// fileService serves the files of users.
-type fileService struct {
+// FileServer implements FileService.
+type FileServer struct {
 	sessionv1.UnimplementedFileServiceServer
 	*Config
 }
 
-// FileService returns the server of FileService.
-func (s *Server) FileService() sessionv1.FileServiceServer { return &fileService{Config: s.Config} }
-
 // unavailable logs the cause of an error that callers do not see.
-func (s *fileService) unavailable(ctx context.Context, err error, name string) {
+func (s *FileServer) unavailable(ctx context.Context, err error, name string) {
 	if blob.Unavailable(err) {
 		s.Log.WarnContext(ctx, "a file cannot be served", "file", name, "error", err)
 	}
 }
 
 // file returns a file that the caller sees.
-func (s *fileService) file(ctx context.Context, name string) (*store.FileRow, error) {
+func (s *FileServer) file(ctx context.Context, name string) (*store.FileRow, error) {
 	row, err := s.Files.Find(ctx, request.Caller(ctx), name)
 	if err != nil {
 		return nil, refusal.File(err, name, "")
@@ -49,11 +47,8 @@ func (s *fileService) file(ctx context.Context, name string) (*store.FileRow, er
 	return row, nil
 }
 
-// anyType is the media type of a file without one.
-const anyType = "application/octet-stream"
-
 // CreateFile begins a file.
-func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileRequest) (*sessionv1.CreateFileResponse, error) {
+func (s *FileServer) CreateFile(ctx context.Context, r *sessionv1.CreateFileRequest) (*sessionv1.CreateFileResponse, error) {
 	if s.Files == nil {
 		return nil, refusal.NoFileStore()
 	}
@@ -71,8 +66,8 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 	}
 	n := store.NewFile{
 		Owner: store.Owner{Tenant: p.Tenant, User: p.User}, ID: id.New(), Promised: promised, UploadTTL: s.Files.UploadTTL, Limits: s.Files.Limits,
-		File: &sessionv1.File{Filename: f.Filename, MediaType: cmp.Or(f.MediaType, anyType), Size: f.Size},
-		TTL:  cmp.Or(r.GetTtl().AsDuration(), s.FileTTL), Request: request.Lasting("CreateFile", p.User, r),
+		File: &sessionv1.File{Filename: f.Filename, MediaType: cmp.Or(f.MediaType, blob.AnyType), Size: f.Size},
+		TTL:  cmp.Or(r.GetTtl().AsDuration(), s.TTL), Request: request.Lasting("CreateFile", p.User, r),
 	}
 	if n.TTL > 0 {
 		n.TTL = max(n.TTL, time.Second)
@@ -97,7 +92,7 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 }
 
 // tooManyUploads returns the error for a user who has as many open uploads as a user may have.
-func (s *fileService) tooManyUploads(user string) error {
+func (s *FileServer) tooManyUploads(user string) error {
 	most := s.Files.Limits.Uploads
 	return refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_FILES_FULL,
 		fmt.Sprintf("%s has %d uploads that have not ended, the most that a user may have (session.files.user-uploads). "+
@@ -106,7 +101,7 @@ func (s *fileService) tooManyUploads(user string) error {
 }
 
 // appendTo adds bytes to a file and returns the file.
-func (s *fileService) appendTo(ctx context.Context, row *store.FileRow, last bool, from io.Reader) (*store.FileRow, error) {
+func (s *FileServer) appendTo(ctx context.Context, row *store.FileRow, last bool, from io.Reader) (*store.FileRow, error) {
 	err := s.Files.Append(ctx, row, last, from)
 	s.unavailable(ctx, err, row.File.Name)
 	if errors.Is(err, store.ErrOffset) {
@@ -129,15 +124,11 @@ func wrongOffset(f *sessionv1.File) error {
 }
 
 // AppendFile adds bytes to a file.
-func (s *fileService) AppendFile(stream grpc.ClientStreamingServer[sessionv1.AppendFileRequest, sessionv1.AppendFileResponse]) error {
+func (s *FileServer) AppendFile(stream grpc.ClientStreamingServer[sessionv1.AppendFileRequest, sessionv1.AppendFileResponse]) error {
 	ctx := stream.Context()
-	first, err := stream.Recv()
-	if err != nil && !errors.Is(err, io.EOF) {
+	start, err := reply.Start(stream)
+	if err != nil {
 		return err
-	}
-	start := first.GetStart()
-	if start == nil {
-		return refusal.Input("kind", "The first request has to be start.")
 	}
 	row, err := s.file(ctx, start.Name)
 	switch {
@@ -163,14 +154,11 @@ type appended struct {
 
 func (a *appended) Read(b []byte) (int, error) {
 	for len(a.remaining) == 0 {
-		m, err := a.stream.Recv()
+		data, err := reply.Data(a.stream)
 		if err != nil {
 			return 0, err
 		}
-		if m.GetStart() != nil {
-			return 0, refusal.Input("kind", "Start is the first request, and only the first.")
-		}
-		a.remaining = m.GetData()
+		a.remaining = data
 	}
 	n := copy(b, a.remaining)
 	a.remaining = a.remaining[n:]
@@ -178,7 +166,7 @@ func (a *appended) Read(b []byte) (int, error) {
 }
 
 // GetFile describes a file.
-func (s *fileService) GetFile(ctx context.Context, r *sessionv1.GetFileRequest) (*sessionv1.GetFileResponse, error) {
+func (s *FileServer) GetFile(ctx context.Context, r *sessionv1.GetFileRequest) (*sessionv1.GetFileResponse, error) {
 	row, err := s.file(ctx, r.Name)
 	if err != nil {
 		return nil, err
@@ -193,7 +181,7 @@ type filesAfter struct {
 }
 
 // ListFiles lists a page of files.
-func (s *fileService) ListFiles(ctx context.Context, r *sessionv1.ListFilesRequest) (*sessionv1.ListFilesResponse, error) {
+func (s *FileServer) ListFiles(ctx context.Context, r *sessionv1.ListFilesRequest) (*sessionv1.ListFilesResponse, error) {
 	if s.Files == nil {
 		return nil, refusal.NoFileStore()
 	}
@@ -215,7 +203,7 @@ func fileAt(f *sessionv1.File) filesAfter {
 }
 
 // ReadFile streams a file.
-func (s *fileService) ReadFile(r *sessionv1.ReadFileRequest, stream grpc.ServerStreamingServer[sessionv1.ReadFileResponse]) error {
+func (s *FileServer) ReadFile(r *sessionv1.ReadFileRequest, stream grpc.ServerStreamingServer[sessionv1.ReadFileResponse]) error {
 	ctx := stream.Context()
 	row, err := s.file(ctx, r.Name)
 	if err != nil {
@@ -242,7 +230,7 @@ func (s *fileService) ReadFile(r *sessionv1.ReadFileRequest, stream grpc.ServerS
 }
 
 // DeleteFile deletes a file.
-func (s *fileService) DeleteFile(ctx context.Context, r *sessionv1.DeleteFileRequest) (*sessionv1.DeleteFileResponse, error) {
+func (s *FileServer) DeleteFile(ctx context.Context, r *sessionv1.DeleteFileRequest) (*sessionv1.DeleteFileResponse, error) {
 	if s.Files == nil {
 		return nil, refusal.NoFileStore()
 	}

@@ -1,13 +1,11 @@
-package server
+package files
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -16,22 +14,23 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/artifact"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/reply"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// sessionFileService serves the files of sessions' workspaces from the sandbox. It has
-// no state of its own.
-type sessionFileService struct {
+// sessionFileServer implements SessionFileService from the sandbox. It has no state of its own.
+type sessionFileServer struct {
 	sessionv1.UnimplementedSessionFileServiceServer
 	workspaces
 }
 
-// SessionFileService returns the server of SessionFileService.
-func (s *Server) SessionFileService() sessionv1.SessionFileServiceServer {
-	return &sessionFileService{workspaces: workspaces{s.Config}}
+// SessionFiles returns the server of SessionFileService.
+func SessionFiles(c *Config) sessionv1.SessionFileServiceServer {
+	return &sessionFileServer{workspaces: workspaces{c}}
 }
 
 func sessionFile(f *sandboxv1.FileInfo) *sessionv1.SessionFile {
@@ -42,41 +41,31 @@ func sessionFile(f *sandboxv1.FileInfo) *sessionv1.SessionFile {
 }
 
 // find returns the place of the session's workspace for a read.
-func (s *sessionFileService) find(ctx context.Context, session string) (store.Place, error) {
-	if _, err := s.exists(ctx, session); err != nil {
+func (s *sessionFileServer) find(ctx context.Context, session string) (store.Place, error) {
+	if _, err := s.Workspaces.Owned(ctx, session); err != nil {
 		return store.Place{}, err
 	}
-	return s.at(ctx, session)
-}
-
-// unread returns the error of a read. A session without a workspace has no files.
-func unread(err error, place store.Place, session, path string) error {
-	err = lost(err, place, session)
-	if errors.Is(err, remote.ErrNoWorkspace) {
-		return apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND,
-			fmt.Sprintf("There is no file %s: the session has no workspace yet. Write a file, or send a message.", path))
-	}
-	return apierr.Forward(err)
+	return s.Workspaces.At(ctx, session)
 }
 
 // isRoot reports whether a path is certainly the workspace itself.
 func isRoot(path string) bool { return path == "" || path == "." || path == "/workspace" }
 
-func (s *sessionFileService) ListSessionFiles(
+func (s *sessionFileServer) ListSessionFiles(
 	ctx context.Context, r *sessionv1.ListSessionFilesRequest,
 ) (*sessionv1.ListSessionFilesResponse, error) {
 	place, err := s.find(ctx, r.Parent)
 	if err != nil {
 		return nil, err
 	}
-	files, err := s.Sandbox.ListFiles(ctx, in(place, r.Parent), &sandboxv1.ListFilesRequest{
+	files, err := s.Sandbox.ListFiles(ctx, placement.In(place, r.Parent), &sandboxv1.ListFilesRequest{
 		Path: r.Path, Recursive: r.Recursive, PageSize: r.PageSize, PageToken: r.PageToken,
 	})
 	if errors.Is(err, remote.ErrNoWorkspace) && !place.Made && isRoot(r.Path) {
 		return &sessionv1.ListSessionFilesResponse{}, nil
 	}
 	if err != nil {
-		return nil, unread(err, place, r.Parent, r.Path)
+		return nil, placement.Unread(err, place, r.Parent, r.Path)
 	}
 	resp := &sessionv1.ListSessionFilesResponse{NextPageToken: files.GetNextPageToken()}
 	for _, f := range files.GetFiles() {
@@ -85,7 +74,7 @@ func (s *sessionFileService) ListSessionFiles(
 	return resp, nil
 }
 
-func (s *sessionFileService) ListSessionArtifacts(
+func (s *sessionFileServer) ListSessionArtifacts(
 	ctx context.Context, r *sessionv1.ListSessionArtifactsRequest,
 ) (*sessionv1.ListSessionArtifactsResponse, error) {
 	place, err := s.find(ctx, r.Parent)
@@ -98,18 +87,18 @@ func (s *sessionFileService) ListSessionArtifacts(
 		return &sessionv1.ListSessionArtifactsResponse{}, nil
 	}
 	if err != nil {
-		return nil, unread(err, place, r.Parent, artifact.Folder)
+		return nil, placement.Unread(err, place, r.Parent, artifact.Folder)
 	}
 	return resp, nil
 }
 
 // artifacts reads a page of the folder of artifacts. A page of the sandbox may be too large with the URIs, each up
 // to three times as long as its path; then the page is read again with fewer files.
-func (s *sessionFileService) artifacts(
+func (s *sessionFileServer) artifacts(
 	ctx context.Context, place store.Place, r *sessionv1.ListSessionArtifactsRequest,
 ) (*sessionv1.ListSessionArtifactsResponse, error) {
 	for size := r.PageSize; ; {
-		files, err := s.Sandbox.ListFiles(ctx, in(place, r.Parent), &sandboxv1.ListFilesRequest{
+		files, err := s.Sandbox.ListFiles(ctx, placement.In(place, r.Parent), &sandboxv1.ListFilesRequest{
 			Path: artifact.Folder, Recursive: true, PageSize: size, PageToken: r.PageToken,
 		})
 		if err != nil {
@@ -123,21 +112,21 @@ func (s *sessionFileService) artifacts(
 	}
 }
 
-func (s *sessionFileService) GetSessionFile(
+func (s *sessionFileServer) GetSessionFile(
 	ctx context.Context, r *sessionv1.GetSessionFileRequest,
 ) (*sessionv1.GetSessionFileResponse, error) {
 	place, err := s.find(ctx, r.Parent)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.Sandbox.StatFile(ctx, in(place, r.Parent), r.Path)
+	f, err := s.Sandbox.StatFile(ctx, placement.In(place, r.Parent), r.Path)
 	if err != nil {
-		return nil, unread(err, place, r.Parent, r.Path)
+		return nil, placement.Unread(err, place, r.Parent, r.Path)
 	}
 	return &sessionv1.GetSessionFileResponse{File: sessionFile(f)}, nil
 }
 
-func (s *sessionFileService) ReadSessionFile(
+func (s *sessionFileServer) ReadSessionFile(
 	r *sessionv1.ReadSessionFileRequest, stream grpc.ServerStreamingServer[sessionv1.ReadSessionFileResponse],
 ) error {
 	ctx, cancel := context.WithCancel(stream.Context()) // ends the sandbox's stream in every case
@@ -146,11 +135,11 @@ func (s *sessionFileService) ReadSessionFile(
 	if err != nil {
 		return err
 	}
-	from, err := s.Sandbox.ReadFile(ctx, in(place, r.Parent), &sandboxv1.ReadFileRequest{
+	from, err := s.Sandbox.ReadFile(ctx, placement.In(place, r.Parent), &sandboxv1.ReadFileRequest{
 		Path: r.Path, Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Offset: r.Offset, Limit: r.Limit}},
 	})
 	if err != nil {
-		return unread(err, place, r.Parent, r.Path)
+		return placement.Unread(err, place, r.Parent, r.Path)
 	}
 	for {
 		piece, err := from.Recv()
@@ -158,7 +147,7 @@ func (s *sessionFileService) ReadSessionFile(
 			return nil
 		}
 		if err != nil {
-			return unread(err, place, r.Parent, r.Path)
+			return placement.Unread(err, place, r.Parent, r.Path)
 		}
 		out := &sessionv1.ReadSessionFileResponse{Kind: &sessionv1.ReadSessionFileResponse_Data{Data: piece.GetData()}}
 		if f := piece.GetFile(); f != nil {
@@ -182,7 +171,7 @@ func archiveFormat(f sessionv1.SessionArchiveFormat) sandboxv1.ArchiveFormat {
 	}
 }
 
-func (s *sessionFileService) ExportSessionFiles(
+func (s *sessionFileServer) ExportSessionFiles(
 	r *sessionv1.ExportSessionFilesRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionFilesResponse],
 ) error {
 	ctx, cancel := context.WithCancel(stream.Context())
@@ -191,23 +180,25 @@ func (s *sessionFileService) ExportSessionFiles(
 	if err != nil {
 		return err
 	}
-	from, err := s.Sandbox.ExportFiles(ctx, in(place, r.Parent), &sandboxv1.ExportWorkspaceRequest{Path: r.Path, Format: archiveFormat(r.Format)})
+	from, err := s.Sandbox.ExportFiles(ctx, placement.In(place, r.Parent), &sandboxv1.ExportWorkspaceRequest{
+		Path: r.Path, Format: archiveFormat(r.Format),
+	})
 	if err != nil {
-		return unread(err, place, r.Parent, r.Path)
+		return placement.Unread(err, place, r.Parent, r.Path)
 	}
-	to := pieces(func(b []byte) error { return stream.Send(&sessionv1.ExportSessionFilesResponse{Data: b}) })
-	_, err = io.CopyBuffer(to, forwarding{from}, make([]byte, pieceBytes))
+	to := reply.Pieces(func(b []byte) error { return stream.Send(&sessionv1.ExportSessionFilesResponse{Data: b}) })
+	_, err = io.CopyBuffer(to, reply.Forwarding{Reader: from}, make([]byte, reply.PieceBytes))
 	return err
 }
 
 // change makes a change as the session's holder. The first change makes the workspace.
-func (s *sessionFileService) change(ctx context.Context, session, method, requestID string, do func(*commonv1.CallRef) error) error {
+func (s *sessionFileServer) change(ctx context.Context, session, method, requestID string, do func(*commonv1.CallRef) error) error {
 	_, err := retryStaleEpoch(func() (struct{}, error) {
 		call, place, err := s.ready(ctx, session, method, requestID)
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, lost(do(call), place, session)
+		return struct{}{}, placement.LostWorkspace(do(call), place, session)
 	})
 	return unchanged(err, session, requestID)
 }
@@ -224,8 +215,8 @@ func unchanged(err error, session, requestID string) error {
 }
 
 // ready returns the call of a change in a workspace that exists.
-func (s *sessionFileService) ready(ctx context.Context, session, method, requestID string) (*commonv1.CallRef, store.Place, error) {
-	found, err := s.exists(ctx, session)
+func (s *sessionFileServer) ready(ctx context.Context, session, method, requestID string) (*commonv1.CallRef, store.Place, error) {
+	found, err := s.Workspaces.Owned(ctx, session)
 	if err != nil {
 		return nil, store.Place{}, err
 	}
@@ -234,7 +225,7 @@ func (s *sessionFileService) ready(ctx context.Context, session, method, request
 		return nil, place, err
 	}
 	if call.Node == "" {
-		if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
+		if err := s.Workspaces.Nodes.Place(ctx, s.Store, call); err != nil {
 			return nil, place, refusal.Store(err, refusal.Subject{Session: session})
 		}
 	}
@@ -242,10 +233,10 @@ func (s *sessionFileService) ready(ctx context.Context, session, method, request
 	if errors.Is(err, remote.ErrNoWorkspace) {
 		err = s.ensureWorkspace(ctx, found, call)
 	}
-	return call, place, lost(err, place, session)
+	return call, place, placement.LostWorkspace(err, place, session)
 }
 
-func (s *sessionFileService) MoveSessionFile(
+func (s *sessionFileServer) MoveSessionFile(
 	ctx context.Context, r *sessionv1.MoveSessionFileRequest,
 ) (*sessionv1.MoveSessionFileResponse, error) {
 	resp := &sessionv1.MoveSessionFileResponse{}
@@ -257,7 +248,7 @@ func (s *sessionFileService) MoveSessionFile(
 	return resp, err
 }
 
-func (s *sessionFileService) DeleteSessionFile(
+func (s *sessionFileServer) DeleteSessionFile(
 	ctx context.Context, r *sessionv1.DeleteSessionFileRequest,
 ) (*sessionv1.DeleteSessionFileResponse, error) {
 	return &sessionv1.DeleteSessionFileResponse{}, s.change(ctx, r.Parent, "DeleteSessionFile", r.RequestId, func(call *commonv1.CallRef) error {
@@ -266,7 +257,7 @@ func (s *sessionFileService) DeleteSessionFile(
 }
 
 // epoch returns the epoch of the session's holder at the end of an upload.
-func (s *sessionFileService) epoch(ctx context.Context, session string) remote.Epoch {
+func (s *sessionFileServer) epoch(ctx context.Context, session string) remote.Epoch {
 	return func() (int64, error) {
 		_, epoch, err := s.Store.PlaceOf(ctx, request.Key(ctx, session))
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -276,72 +267,52 @@ func (s *sessionFileService) epoch(ctx context.Context, session string) remote.E
 	}
 }
 
-func (s *sessionFileService) WriteSessionFile(
+func (s *sessionFileServer) WriteSessionFile(
 	stream grpc.ClientStreamingServer[sessionv1.WriteSessionFileRequest, sessionv1.WriteSessionFileResponse],
 ) error {
 	ctx := stream.Context()
-	first, err := stream.Recv()
-	if err != nil && !errors.Is(err, io.EOF) {
+	start, err := reply.Start(stream)
+	if err != nil {
 		return err
 	}
-	start := first.GetStart()
-	if start == nil {
-		return refusal.Input("kind", "The first request has to be start.")
-	}
-	if start.RequestId, err = nameUpload(stream, start.RequestId); err != nil {
+	if start.RequestId, err = reply.NameUpload(stream, start.RequestId); err != nil {
 		return err
 	}
 	call, place, err := s.ready(ctx, start.Parent, "WriteSessionFile", start.RequestId)
 	if err != nil {
 		return apierr.Forward(err)
 	}
-	from := func() ([]byte, error) {
-		m, err := stream.Recv()
-		if err == nil && m.GetStart() != nil {
-			err = refusal.Input("kind", "Start is the first request, and only the first.")
-		}
-		return m.GetData(), err
-	}
+	from := func() ([]byte, error) { return reply.Data(stream) }
 	written, err := s.Sandbox.WriteFile(ctx, &sandboxv1.WriteFileStart{
 		Call: call, Path: start.Path, Mode: start.Mode, IfEtag: start.IfEtag, CreateOnly: start.CreateOnly,
 	}, from, s.epoch(ctx, start.Parent))
 	if err != nil {
-		return unchanged(lost(err, place, start.Parent), start.Parent, start.RequestId)
+		return unchanged(placement.LostWorkspace(err, place, start.Parent), start.Parent, start.RequestId)
 	}
 	return stream.SendAndClose(&sessionv1.WriteSessionFileResponse{File: sessionFile(written.GetFile()), Created: written.GetCreated()})
 }
 
-func (s *sessionFileService) ImportSessionFiles(
+func (s *sessionFileServer) ImportSessionFiles(
 	stream grpc.ClientStreamingServer[sessionv1.ImportSessionFilesRequest, sessionv1.ImportSessionFilesResponse],
 ) error {
 	ctx := stream.Context()
-	first, err := stream.Recv()
-	if err != nil && !errors.Is(err, io.EOF) {
+	start, err := reply.Start(stream)
+	if err != nil {
 		return err
 	}
-	start := first.GetStart()
-	if start == nil {
-		return refusal.Input("kind", "The first request has to be start.")
-	}
-	if start.RequestId, err = nameUpload(stream, start.RequestId); err != nil {
+	if start.RequestId, err = reply.NameUpload(stream, start.RequestId); err != nil {
 		return err
 	}
 	call, place, err := s.ready(ctx, start.Parent, "ImportSessionFiles", start.RequestId)
 	if err != nil {
 		return apierr.Forward(err)
 	}
-	from := func() ([]byte, error) {
-		m, err := stream.Recv()
-		if err == nil && m.GetStart() != nil {
-			err = refusal.Input("kind", "Start is the first request, and only the first.")
-		}
-		return m.GetData(), err
-	}
+	from := func() ([]byte, error) { return reply.Data(stream) }
 	made, err := s.Sandbox.UnpackFiles(ctx, &sandboxv1.UnpackFilesStart{
 		Call: call, Path: start.Path, Format: archiveFormat(start.Format),
 	}, from, s.epoch(ctx, start.Parent))
 	if err != nil {
-		return unchanged(lost(err, place, start.Parent), start.Parent, start.RequestId)
+		return unchanged(placement.LostWorkspace(err, place, start.Parent), start.Parent, start.RequestId)
 	}
 	return stream.SendAndClose(&sessionv1.ImportSessionFilesResponse{File: sessionFile(made)})
 }
