@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// checkPatience bounds the wait for the tools service, which knows the names of tools and profiles.
-const checkPatience = 5 * time.Second
+// Patience bounds the wait for the tools service, which knows the names of tools and profiles.
+const Patience = 5 * time.Second
 
 // WriteAgent writes an agent, or a new version of one, and returns the name and the version. It refuses a spec that breaks a
 // rule of configured agents, with more faults that the caller has found.
@@ -53,7 +53,7 @@ func (d *Directory) check(ctx context.Context, tenant string, made agent.Agent, 
 		}
 		faults = append(faults, fault...)
 	}
-	asking, cancel := context.WithTimeout(ctx, checkPatience)
+	asking, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	missing, err := d.Tools.CheckAgents(asking, &toolsv1.CheckAgentsRequest{
 		Agents: []*toolsv1.AgentNeeds{made.Needs()},

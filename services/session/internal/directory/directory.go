@@ -15,15 +15,18 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/audit"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
+	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Store is the part of a store that has agents, environments, skills and tenants' models.
+// Store is the part of a store that has agents, environments, skills, tenants' models and MCP servers.
 type Store interface {
 	store.Agents
+	mcp.Store
+	PlaceOf(ctx context.Context, k store.Key) (store.Place, int64, error)
 	GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error)
 	GetUser(ctx context.Context, o store.Owner) (*sessionv1.User, error)
 }

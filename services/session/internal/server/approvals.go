@@ -11,6 +11,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
+	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/question"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
@@ -123,7 +124,7 @@ func checkObject(field, text string) error {
 
 // unfit says what is wrong with the arguments of a tool, as far as its schema is known now.
 func (s *commands) unfit(ctx context.Context, tool string, args schema.Arguments) error {
-	ctx, cancel := context.WithTimeout(ctx, checkPatience)
+	ctx, cancel := context.WithTimeout(ctx, directory.Patience)
 	defer cancel()
 	tools, err := s.Tools.ListTools(ctx)
 	if err != nil {

@@ -204,7 +204,7 @@ func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv
 	if err := s.Submit.CheckSessionBudget(in.Tenant, was.Budget); err != nil {
 		return err
 	}
-	if err := s.checkPermissions(ctx, "session.permissions", was.Permissions); err != nil {
+	if err := s.Directory.CheckPermissions(ctx, "session.permissions", was.Permissions); err != nil {
 		return err
 	}
 	in.Agent, in.AgentRevision, in.AgentVersion, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, a.Version, was.Title, was.Labels, was.Budget

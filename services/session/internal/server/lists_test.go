@@ -406,9 +406,10 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 			s := New(Config{
 				Directory: directory.New(directory.Config{
 					Store: h, Models: &models.Catalog{}, Agents: heavyAgents(t), Skills: &skill.Library{}, Missing: func(string) []string { return nil },
+					Tools: remote.NewTools(tools),
 				}),
 				Store: h, UserFiles: UserFiles{Files: &blob.Blobs{}},
-				Peers: Peers{Sandbox: heavySandbox{h: h}, Workspaces: &placement.Work{Store: h}, Tools: remote.NewTools(tools)},
+				Peers: Peers{Sandbox: heavySandbox{h: h}, Workspaces: &placement.Work{Store: h}},
 			})
 			entries := map[string]bool{}
 			for token, first := "", true; token != "" || first; first = false {

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/server/automation"
 	"github.com/fairlead/fairlead/services/session/internal/server/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/server/files"
+	"github.com/fairlead/fairlead/services/session/internal/server/peer"
 	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 )
 
@@ -27,14 +28,14 @@ func (s *Server) Register(r grpc.ServiceRegistrar, proxy *modelproxy.Proxy, runt
 	sessionv1.RegisterSessionServiceServer(r, s)
 	sessionv1.RegisterCheckpointServiceServer(r, s.CheckpointService())
 	sessionv1.RegisterFeedbackServiceServer(r, s.FeedbackService())
-	sessionv1.RegisterMcpServiceServer(r, s.MCPService())
 	sessionv1.RegisterSessionToolServiceServer(r, s.SessionToolService())
-	sessionv1.RegisterModelProxyServiceServer(r, s.ModelProxyService(proxy))
-	sessionv1.RegisterRuntimeServiceServer(r, RuntimeService(runtimes))
 	known := s.catalog()
 	known.Register(r)
 	kept := s.files()
 	kept.Register(r)
+	others := s.peer()
+	others.Proxy, others.Attached = proxy, runtimes
+	others.Register(r)
 	unattended := automation.Config{
 		Store: s.Store, Directory: s.Directory, Submit: s.Submit, Create: s.create, Admit: s.Use.Admit, Webhooks: s.Webhooks,
 	}
@@ -61,11 +62,18 @@ func (s *Server) files() *files.Config {
 	}
 }
 
+// peer is the configuration of what answers for other programs.
+func (s *Server) peer() *peer.Config {
+	return &peer.Config{
+		Store: s.Store, Directory: s.Directory, Tools: s.Tools, Nodes: s.Nodes, Log: s.Log,
+	}
+}
+
 // RegisterPeer registers the services for operators, and for services that authenticate callers.
 func (s *Server) RegisterPeer(r grpc.ServiceRegistrar, keys *apikey.Resolver) {
-	sessionv1.RegisterNodeServiceServer(r, s.NodeService())
+	others := s.peer()
+	others.RegisterPeer(r)
 	sessionv1.RegisterKeyServiceServer(r, tenancy.KeyService(keys, s.Store))
-	sessionv1.RegisterWorkServiceServer(r, WorkService(s.Store))
 }
 
 // auditWait is how long a change waits until its entry is written.

@@ -86,7 +86,7 @@ type UserFiles struct {
 type Peers struct {
 	Sandbox    Sandbox
 	Workspaces *placement.Work // reads and deletes workspaces, on whichever node they are
-	Tools      *remote.Tools   // reports the size of agents' tools
+	Tools      *remote.Tools   // has the tools of agents
 }
 
 // Sandbox is the part of the sandbox service that the server needs.

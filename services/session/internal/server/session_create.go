@@ -52,10 +52,10 @@ func (s *sessions) create(
 	if err := s.Submit.CheckMode(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options"); err != nil {
 		return nil, err
 	}
-	if err := s.checkMCP(ctx, "session.mcp_servers", r.GetSession().GetMcpServers()); err != nil {
+	if err := s.Directory.CheckMCP(ctx, "session.mcp_servers", r.GetSession().GetMcpServers()); err != nil {
 		return nil, err
 	}
-	if err := s.checkPermissions(ctx, "session.permissions", r.GetSession().GetPermissions()); err != nil {
+	if err := s.Directory.CheckPermissions(ctx, "session.permissions", r.GetSession().GetPermissions()); err != nil {
 		return nil, err
 	}
 	n := newSession(k, a, r)

@@ -69,7 +69,7 @@ func (x *SessionToolServer) tools(ctx context.Context, k store.Key, parent strin
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := x.s.listTools(ctx, k, parent, spec, &toolsv1.ListSessionToolsRequest{
+	all, _, err := x.s.Directory.ToolsOf(ctx, k, parent, spec, &toolsv1.ListSessionToolsRequest{
 		Profile: spec.Profile, Filters: spec.Filters(session.Permissions),
 	})
 	slices.SortFunc(all, func(a, b *toolsv1.Tool) int { return strings.Compare(a.Name, b.Name) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -12,7 +11,6 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/variable"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
@@ -75,27 +73,20 @@ func (x *UserServer) ListUserVariables(
 	if err != nil {
 		return nil, err
 	}
-	scope := "ListUserVariables\x00" + o.Tenant + "\x00" + o.User
-	after := ""
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	all, err := x.Store.Variables(ctx, o)
+	set, err := x.Store.Variables(ctx, o)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
-	all = slices.DeleteFunc(all, func(v store.Variable) bool { return v.Name <= after })
-	resp := &sessionv1.ListUserVariablesResponse{}
-	if size := page.Size(r.PageSize, 50, 1000); len(all) > size { // only names: a page is small
-		all = all[:size]
-		resp.NextPageToken = page.Encode(scope, all[size-1].Name)
+	list := func(after string, n int) (some []*sessionv1.UserVariable, _ error) {
+		for _, v := range set {
+			if v.Name > after && len(some) < n {
+				some = append(some, variableToProto(o, v))
+			}
+		}
+		return some, nil
 	}
-	for _, v := range all {
-		resp.Variables = append(resp.Variables, variableToProto(o, v))
-	}
-	return resp, nil
+	all, next, err := request.List("ListUserVariables\x00"+o.Tenant+"\x00"+o.User, r, refusal.Subject{}, request.ByID, list)
+	return &sessionv1.ListUserVariablesResponse{Variables: all, NextPageToken: next}, err
 }
 
 // DeleteUserVariable deletes a variable of the caller's.

@@ -1,4 +1,4 @@
-package server
+package peer
 
 import (
 	"context"
@@ -13,14 +13,11 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// nodeService serves NodeService.
-type nodeService struct {
+// nodeServer implements NodeService.
+type nodeServer struct {
 	sessionv1.UnimplementedNodeServiceServer
-	s *Server
+	*Config
 }
-
-// NodeService returns the server for operators, on the peer listener.
-func (s *Server) NodeService() sessionv1.NodeServiceServer { return &nodeService{s: s} }
 
 // states maps the states of placement.
 var states = map[placement.State]sessionv1.NodeState{
@@ -29,28 +26,28 @@ var states = map[placement.State]sessionv1.NodeState{
 	placement.Lost:   sessionv1.NodeState_NODE_STATE_LOST,
 }
 
-func (n *nodeService) ListNodes(ctx context.Context, _ *sessionv1.ListNodesRequest) (*sessionv1.ListNodesResponse, error) {
-	if !n.s.Nodes.Managed() {
+func (n *nodeServer) ListNodes(ctx context.Context, _ *sessionv1.ListNodesRequest) (*sessionv1.ListNodesResponse, error) {
+	if !n.Nodes.Managed() {
 		return nil, noNodes()
 	}
 	resp := &sessionv1.ListNodesResponse{}
-	for _, name := range n.s.Nodes.List() {
+	for _, name := range n.Nodes.List() {
 		count, err := n.count(ctx, name)
 		if err != nil {
 			return nil, refusal.Store(err, refusal.Subject{})
 		}
 		resp.Nodes = append(resp.Nodes, &sessionv1.Node{
-			Name: name, State: states[n.s.Nodes.State(name)], Draining: n.s.Nodes.Drained(name), Workspaces: count,
+			Name: name, State: states[n.Nodes.State(name)], Draining: n.Nodes.Drained(name), Workspaces: count,
 		})
 	}
 	return resp, nil
 }
 
 // count counts the workspaces on a node.
-func (n *nodeService) count(ctx context.Context, name string) (int64, error) {
+func (n *nodeServer) count(ctx context.Context, name string) (int64, error) {
 	const page = 10_000
 	for after, count := (store.Key{}), int64(0); ; {
-		keys, err := n.s.Store.PlacedOn(ctx, name, after, page)
+		keys, err := n.Store.PlacedOn(ctx, name, after, page)
 		count += int64(len(keys))
 		if err != nil || len(keys) < page {
 			return count, err
@@ -59,23 +56,23 @@ func (n *nodeService) count(ctx context.Context, name string) (int64, error) {
 	}
 }
 
-func (n *nodeService) DrainNode(ctx context.Context, r *sessionv1.DrainNodeRequest) (*sessionv1.DrainNodeResponse, error) {
-	if !n.s.Nodes.Managed() {
+func (n *nodeServer) DrainNode(ctx context.Context, r *sessionv1.DrainNodeRequest) (*sessionv1.DrainNodeResponse, error) {
+	if !n.Nodes.Managed() {
 		return nil, noNodes()
 	}
-	if !n.s.Nodes.Known(r.Node) {
+	if !n.Nodes.Known(r.Node) {
 		return nil, refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_NODE_NOT_FOUND,
-			fmt.Sprintf("There is no sandbox node %q; there are %v.", r.Node, n.s.Nodes.List()), apierr.Resource("node", r.Node, "not configured"))
+			fmt.Sprintf("There is no sandbox node %q; there are %v.", r.Node, n.Nodes.List()), apierr.Resource("node", r.Node, "not configured"))
 	}
-	if err := n.s.Store.SetDraining(ctx, r.Node, r.Draining); err != nil {
+	if err := n.Store.SetDraining(ctx, r.Node, r.Draining); err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
 	if r.Draining {
-		if err := n.s.Store.PutJobs(ctx, []store.Job{placement.DrainJob(r.Node)}); err != nil {
+		if err := n.Store.PutJobs(ctx, []store.Job{placement.DrainJob(r.Node)}); err != nil {
 			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
-	n.s.Log.InfoContext(ctx, "the draining of a sandbox node changed", "node", r.Node, "draining", r.Draining)
+	n.Log.InfoContext(ctx, "the draining of a sandbox node changed", "node", r.Node, "draining", r.Draining)
 	return &sessionv1.DrainNodeResponse{}, nil
 }
 

@@ -1,4 +1,4 @@
-package server
+package peer
 
 import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -9,13 +9,10 @@ import (
 // RuntimeServer implements RuntimeService.
 type RuntimeServer struct {
 	sessionv1.UnimplementedRuntimeServiceServer
-	hub *attached.Hub
+	*Config
 }
-
-// RuntimeService returns the server of RuntimeService.
-func RuntimeService(h *attached.Hub) *RuntimeServer { return &RuntimeServer{hub: h} }
 
 // Attach makes the caller a runtime of its tenant.
 func (x *RuntimeServer) Attach(stream attached.Stream) error {
-	return x.hub.Serve(stream.Context(), principal.Tenant(stream.Context()), stream)
+	return x.Attached.Serve(stream.Context(), principal.Tenant(stream.Context()), stream)
 }

@@ -1,4 +1,4 @@
-package server
+package peer
 
 import (
 	"context"
@@ -9,10 +9,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
-	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // CompleteMcpArgument asks a server of the session for what an argument may be.
@@ -23,7 +21,7 @@ func (x *MCPServer) CompleteMcpArgument(
 	if err != nil {
 		return nil, err
 	}
-	completion, err := x.s.Tools.CompleteMCPArgument(ctx, &toolsv1.CompleteMcpArgumentRequest{At: at, Argument: r.Argument})
+	completion, err := x.Tools.CompleteMCPArgument(ctx, &toolsv1.CompleteMcpArgumentRequest{At: at, Argument: r.Argument})
 	if err != nil {
 		return nil, apierr.Forward(err)
 	}
@@ -39,7 +37,7 @@ func (x *MCPServer) WatchMcpResource(
 	if err != nil {
 		return err
 	}
-	next, err := x.s.Tools.WatchMCPResource(ctx, &toolsv1.WatchMcpResourceRequest{At: at, Uri: r.Uri})
+	next, err := x.Tools.WatchMCPResource(ctx, &toolsv1.WatchMcpResourceRequest{At: at, Uri: r.Uri})
 	for err == nil {
 		if err = next(); err == nil {
 			err = stream.Send(&sessionv1.WatchMcpResourceResponse{})
@@ -53,24 +51,24 @@ func (x *MCPServer) WatchMcpResource(
 func (x *MCPServer) at(ctx context.Context, name string) (*toolsv1.McpRequest, error) {
 	parent, server, _ := strings.Cut(name, "/mcp/")
 	k := request.Key(ctx, parent)
-	session, err := x.s.Store.GetSession(ctx, k)
+	session, err := x.Store.GetSession(ctx, k)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}
-	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
+	spec, err := x.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := mcp.Load(ctx, x.s.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: request.User(ctx)})
+	loaded, err := x.Directory.MCPServers(ctx, k, parent, spec)
 	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{Session: parent})
+		return nil, err
 	}
 	for _, s := range loaded.Broken {
 		if s.GetName() == server {
-			return nil, invalidMCP("name", strings.TrimSuffix(s.GetMessage(), "."))
+			return nil, refusal.InvalidMCP("name", strings.TrimSuffix(s.GetMessage(), "."))
 		}
 	}
-	call, err := x.s.noCall(ctx, k, parent)
+	call, err := x.Directory.OutsideTurns(ctx, k, parent)
 	return &toolsv1.McpRequest{
 		Call: call, Servers: loaded.Servers, AllowedTools: spec.Tools, Profile: spec.Profile, Mode: session.TurnOptions.GetPermissionMode(),
 		Filters: spec.Filters(session.Permissions), Server: server,

@@ -1,4 +1,4 @@
-package server
+package peer
 
 import (
 	"context"
@@ -19,11 +19,8 @@ import (
 // WorkServer implements WorkService.
 type WorkServer struct {
 	sessionv1.UnimplementedWorkServiceServer
-	store store.Works
+	*Config
 }
-
-// WorkService returns the server of WorkService.
-func WorkService(st store.Works) *WorkServer { return &WorkServer{store: st} }
 
 const (
 	// startTime is how long a worker has from the acknowledgement to its first heartbeat.
@@ -53,7 +50,7 @@ func workProto(w *store.Work) *sessionv1.Work {
 
 // PollWork gives out a work item.
 func (x *WorkServer) PollWork(ctx context.Context, r *sessionv1.PollWorkRequest) (*sessionv1.PollWorkResponse, error) {
-	w, err := x.store.PollWork(ctx, store.WorkPoll{WorkQueue: queueOf(ctx, r.Queue), Worker: r.Worker, Reclaim: r.Reclaim.AsDuration()})
+	w, err := x.Store.PollWork(ctx, store.WorkPoll{WorkQueue: queueOf(ctx, r.Queue), Worker: r.Worker, Reclaim: r.Reclaim.AsDuration()})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &sessionv1.PollWorkResponse{}, nil
@@ -73,9 +70,9 @@ func (x *WorkServer) ChangeWork(ctx context.Context, r *sessionv1.ChangeWorkRequ
 	var err error
 	var w *store.Work
 	if r.Change == nil {
-		w, err = x.store.GetWork(ctx, q, session, r.Number)
+		w, err = x.Store.GetWork(ctx, q, session, r.Number)
 	} else {
-		w, err = x.store.ChangeWork(ctx, q, session, r.Number, func(w *store.Work, now time.Time) error {
+		w, err = x.Store.ChangeWork(ctx, q, session, r.Number, func(w *store.Work, now time.Time) error {
 			if changeWork(w, r, now) {
 				return nil
 			}
@@ -148,7 +145,7 @@ func heartbeat(w *store.Work, h *sessionv1.ChangeWorkRequest_Heartbeat, now time
 
 // ListWork lists work items.
 func (x *WorkServer) ListWork(ctx context.Context, r *sessionv1.ListWorkRequest) (*sessionv1.ListWorkResponse, error) {
-	all, err := x.store.ListWork(ctx, queueOf(ctx, r.Queue), r.After, page.Size(r.PageSize, 50, 1000))
+	all, err := x.Store.ListWork(ctx, queueOf(ctx, r.Queue), r.After, page.Size(r.PageSize, 50, 1000))
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
@@ -161,7 +158,7 @@ func (x *WorkServer) ListWork(ctx context.Context, r *sessionv1.ListWorkRequest)
 
 // GetWorkStats counts a queue.
 func (x *WorkServer) GetWorkStats(ctx context.Context, r *sessionv1.GetWorkStatsRequest) (*sessionv1.GetWorkStatsResponse, error) {
-	n, err := x.store.CountWork(ctx, queueOf(ctx, r.Queue))
+	n, err := x.Store.CountWork(ctx, queueOf(ctx, r.Queue))
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}

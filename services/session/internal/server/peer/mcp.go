@@ -1,4 +1,4 @@
-package server
+package peer
 
 import (
 	"context"
@@ -15,8 +15,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
-	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
@@ -26,11 +24,8 @@ import (
 // MCPServer implements McpService.
 type MCPServer struct {
 	sessionv1.UnimplementedMcpServiceServer
-	s *Server
+	*Config
 }
-
-// MCPService returns the server of McpService.
-func (s *Server) MCPService() *MCPServer { return &MCPServer{s: s} }
 
 // mcpOwner returns the caller, and the name of the server that a request names.
 func mcpOwner(ctx context.Context, resource string) (store.Owner, string, error) {
@@ -47,43 +42,16 @@ func mcpOwner(ctx context.Context, resource string) (store.Owner, string, error)
 func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusRequest) (*sessionv1.GetMcpStatusResponse, error) {
 	parent := strings.TrimSuffix(r.Name, "/mcp")
 	k := request.Key(ctx, parent)
-	spec, err := x.s.Directory.Pinned(ctx, k, parent)
+	spec, err := x.Directory.Pinned(ctx, k, parent)
 	if err != nil {
 		return nil, err
 	}
-	_, servers, err := x.s.listTools(ctx, k, parent, spec, &toolsv1.ListSessionToolsRequest{Contents: true})
+	_, servers, err := x.Directory.ToolsOf(ctx, k, parent, spec, &toolsv1.ListSessionToolsRequest{Contents: true})
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(servers, func(a, b *commonv1.McpServerStatus) int { return strings.Compare(a.Name, b.Name) })
 	return &sessionv1.GetMcpStatusResponse{Status: &sessionv1.McpStatus{Name: r.Name, Servers: servers}}, nil
-}
-
-// listTools returns the tools of a session for the caller as the acting user, and what works of its MCP servers. The
-// request says what else is wanted: the resources and prompts, or only tools that the rules do not disable.
-func (c *Config) listTools(
-	ctx context.Context, k store.Key, parent string, spec agent.Spec, r *toolsv1.ListSessionToolsRequest,
-) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
-	loaded, err := mcp.Load(ctx, c.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: request.User(ctx)})
-	if err != nil {
-		return nil, nil, refusal.Store(err, refusal.Subject{Session: parent})
-	}
-	call, err := c.noCall(ctx, k, parent)
-	if err != nil {
-		return nil, nil, err
-	}
-	r.Call, r.Servers, r.AllowedTools = call, loaded.Servers, spec.Tools
-	tools, servers, err := c.Tools.ListSessionTools(ctx, r)
-	return tools, slices.Concat(servers, loaded.Broken), apierr.Forward(err)
-}
-
-// noCall tells the tools service of a session outside of its turns.
-func (c *Config) noCall(ctx context.Context, k store.Key, parent string) (*commonv1.CallRef, error) {
-	place, epoch, err := c.Store.PlaceOf(ctx, k)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, refusal.Store(err, refusal.Subject{Session: parent})
-	}
-	return &commonv1.CallRef{Session: parent, Epoch: max(epoch, 1), CallId: "tools", Node: place.Node, WorkspaceGeneration: place.Generation}, nil
 }
 
 // SetUserMcpServer sets a server of the caller's.
@@ -96,12 +64,12 @@ func (x *MCPServer) SetUserMcpServer(
 	}
 	server := proto.CloneOf(r.Server)
 	if server.Name != name {
-		return nil, invalidMCP("server.name", fmt.Sprintf("the name of the server is %q, and the resource's is %q", server.Name, name))
+		return nil, refusal.InvalidMCP("server.name", fmt.Sprintf("the name of the server is %q, and the resource's is %q", server.Name, name))
 	}
-	if err := x.s.checkMCP(ctx, "server", []*commonv1.McpServer{server}); err != nil {
+	if err := x.Directory.CheckMCP(ctx, "server", []*commonv1.McpServer{server}); err != nil {
 		return nil, err
 	}
-	set, err := x.s.Store.SetMCPServer(ctx, o, server, request.Lasting("SetUserMcpServer", r.Name, r))
+	set, err := x.Store.SetMCPServer(ctx, o, server, request.Lasting("SetUserMcpServer", r.Name, r))
 	switch {
 	case errors.Is(err, store.ErrTooMany):
 		return nil, refusal.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
@@ -129,7 +97,7 @@ func (x *MCPServer) GetUserMcpServer(
 	if err != nil {
 		return nil, err
 	}
-	all, err := x.s.Store.UserMCPServers(ctx, o)
+	all, err := x.Store.UserMCPServers(ctx, o)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
@@ -138,7 +106,7 @@ func (x *MCPServer) GetUserMcpServer(
 			return &sessionv1.GetUserMcpServerResponse{McpServer: mcpToProto(o, s)}, nil
 		}
 	}
-	return nil, mcpNotFound(r.Name)
+	return nil, refusal.MCPNotFound(r.Name)
 }
 
 // ListUserMcpServers lists a page of the caller's servers.
@@ -149,30 +117,20 @@ func (x *MCPServer) ListUserMcpServers(
 	if err != nil {
 		return nil, err
 	}
-	scope := "ListUserMcpServers\x00" + o.Tenant + "\x00" + o.User
-	after := ""
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &after); err != nil {
-			return nil, refusal.Store(err, refusal.Subject{})
-		}
-	}
-	all, err := x.s.Store.UserMCPServers(ctx, o)
+	set, err := x.Store.UserMCPServers(ctx, o)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{})
 	}
-	size, resp := page.Size(r.PageSize, 50, 1000), &sessionv1.ListUserMcpServersResponse{}
-	for _, s := range all { // they are few, and small together: see store.MaxMCPServerBytes
-		if s.GetName() <= after {
-			continue
+	list := func(after string, n int) (some []*sessionv1.UserMcpServer, _ error) {
+		for _, s := range set {
+			if s.GetName() > after && len(some) < n {
+				some = append(some, mcpToProto(o, s))
+			}
 		}
-		if len(resp.McpServers) == size {
-			resp.NextPageToken = page.Encode(scope, after)
-			break
-		}
-		after = s.GetName()
-		resp.McpServers = append(resp.McpServers, mcpToProto(o, s))
+		return some, nil
 	}
-	return resp, nil
+	all, next, err := request.List("ListUserMcpServers\x00"+o.Tenant+"\x00"+o.User, r, refusal.Subject{}, request.ByID, list)
+	return &sessionv1.ListUserMcpServersResponse{McpServers: all, NextPageToken: next}, err
 }
 
 // DeleteUserMcpServer deletes a server of the caller's.
@@ -183,43 +141,12 @@ func (x *MCPServer) DeleteUserMcpServer(
 	if err != nil {
 		return nil, err
 	}
-	err = x.s.Store.DeleteMCPServer(ctx, o, name, request.Lasting("DeleteUserMcpServer", r.Name, r))
+	err = x.Store.DeleteMCPServer(ctx, o, name, request.Lasting("DeleteUserMcpServer", r.Name, r))
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, mcpNotFound(r.Name)
+		return nil, refusal.MCPNotFound(r.Name)
 	}
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{RequestID: r.RequestId})
 	}
 	return &sessionv1.DeleteUserMcpServerResponse{}, nil
-}
-
-// checkMCP refuses servers that break a rule, or that have the name of an operator's server, if the tools service can
-// be asked for these. A name that it cannot be asked for is the operator's in turns.
-func (c *Config) checkMCP(ctx context.Context, field string, servers []*commonv1.McpServer) error {
-	if len(servers) == 0 {
-		return nil
-	}
-	if err := mcp.CheckProtos(servers); err != nil {
-		return invalidMCP(field, err.Error())
-	}
-	asking, cancel := context.WithTimeout(ctx, checkPatience)
-	defer cancel()
-	faults, err := c.Tools.CheckAgents(asking, &toolsv1.CheckAgentsRequest{Agents: []*toolsv1.AgentNeeds{{McpServers: mcp.From(servers).Names()}}})
-	if err != nil {
-		c.Log.WarnContext(ctx, "cannot ask the tools service for the operator's MCP servers", "error", err)
-	}
-	for _, f := range faults {
-		return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_MCP_NAME_TAKEN, f.Message, apierr.Field(field, "the operator has a server of this name"))
-	}
-	return nil
-}
-
-func invalidMCP(field, why string) error {
-	return refusal.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_INVALID_MCP_SERVER,
-		"The MCP server cannot be set up so: "+why+".", apierr.Field(field, why))
-}
-
-func mcpNotFound(name string) error {
-	return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND,
-		"There is no MCP server "+name+". List your servers to see which there are.", apierr.Resource("fairlead.dev/UserMcpServer", name, "not found"))
 }

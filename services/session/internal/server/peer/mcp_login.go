@@ -1,4 +1,4 @@
-package server
+package peer
 
 import (
 	"context"
@@ -9,10 +9,8 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
-	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/server/request"
-	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // LoginMcpServer begins a login of the caller.
@@ -21,7 +19,7 @@ func (x *MCPServer) LoginMcpServer(ctx context.Context, r *sessionv1.LoginMcpSer
 	if err != nil {
 		return nil, err
 	}
-	begun, err := x.s.Tools.BeginLogin(ctx, s)
+	begun, err := x.Tools.BeginLogin(ctx, s)
 	if err != nil {
 		return nil, apierr.Forward(err)
 	}
@@ -34,20 +32,20 @@ func (x *MCPServer) LogoutMcpServer(ctx context.Context, r *sessionv1.LogoutMcpS
 	if err != nil {
 		return nil, err
 	}
-	return &sessionv1.LogoutMcpServerResponse{}, apierr.Forward(x.s.Tools.ForgetLogin(ctx, s))
+	return &sessionv1.LogoutMcpServerResponse{}, apierr.Forward(x.Tools.ForgetLogin(ctx, s))
 }
 
 // named returns the server `sessions/{session}/mcp/{server}`, for the caller as the acting user.
 func (x *MCPServer) named(ctx context.Context, name string) (*commonv1.McpServer, error) {
 	parent, server, _ := strings.Cut(name, "/mcp/")
 	k := request.Key(ctx, parent)
-	spec, err := x.s.Directory.Pinned(ctx, k, parent)
+	spec, err := x.Directory.Pinned(ctx, k, parent)
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := mcp.Load(ctx, x.s.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: request.User(ctx)})
+	loaded, err := x.Directory.MCPServers(ctx, k, parent, spec)
 	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{Session: parent})
+		return nil, err
 	}
 	for _, s := range loaded.Servers {
 		if s.GetName() == server {
@@ -56,17 +54,17 @@ func (x *MCPServer) named(ctx context.Context, name string) (*commonv1.McpServer
 	}
 	for _, s := range loaded.Broken {
 		if s.GetName() == server {
-			return nil, invalidMCP("name", strings.TrimSuffix(s.GetMessage(), "."))
+			return nil, refusal.InvalidMCP("name", strings.TrimSuffix(s.GetMessage(), "."))
 		}
 	}
-	return nil, mcpNotFound(name)
+	return nil, refusal.MCPNotFound(name)
 }
 
 // FinishMcpLogin takes what an authorization server sends with a browser. The caller has no credential: the state is
 // the secret of one login, which has its user.
 func (x *MCPServer) FinishMcpLogin(ctx context.Context, r *sessionv1.FinishMcpLoginRequest) (*sessionv1.FinishMcpLoginResponse, error) {
 	ctx = principal.With(ctx, principal.Service("default", "default"))
-	server, err := x.s.Tools.FinishLogin(ctx, &toolsv1.FinishLoginRequest{State: r.State, Code: r.Code, Iss: r.Iss, Error: r.Error})
+	server, err := x.Tools.FinishLogin(ctx, &toolsv1.FinishLoginRequest{State: r.State, Code: r.Code, Iss: r.Iss, Error: r.Error})
 	if err != nil {
 		return nil, apierr.Forward(err)
 	}

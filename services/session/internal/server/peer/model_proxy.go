@@ -1,4 +1,4 @@
-package server
+package peer
 
 import (
 	"bytes"
@@ -22,13 +22,7 @@ import (
 // ModelProxyServer implements ModelProxyService.
 type ModelProxyServer struct {
 	sessionv1.UnimplementedModelProxyServiceServer
-	s     *Server
-	proxy *modelproxy.Proxy
-}
-
-// ModelProxyService returns the server of ModelProxyService.
-func (s *Server) ModelProxyService(p *modelproxy.Proxy) *ModelProxyServer {
-	return &ModelProxyServer{s: s, proxy: p}
+	*Config
 }
 
 // CallModel answers a request of a model API.
@@ -49,7 +43,7 @@ func (x *ModelProxyServer) CallModel(r *sessionv1.CallModelRequest, stream grpc.
 	for name, value := range r.Headers {
 		request.Header.Set(name, value)
 	}
-	return (&answerPieces{stream: stream, header: http.Header{}}).serve(x.proxy.Handler(payer), request)
+	return (&answerPieces{stream: stream, header: http.Header{}}).serve(x.Proxy.Handler(payer), request)
 }
 
 // payer returns who pays for the caller's requests.
@@ -59,7 +53,7 @@ func (x *ModelProxyServer) payer(ctx context.Context, session string) (modelprox
 	if session == "" {
 		return p, nil
 	}
-	s, err := x.s.Store.GetSession(ctx, k)
+	s, err := x.Store.GetSession(ctx, k)
 	if err != nil {
 		return p, refusal.Store(err, refusal.Subject{Session: session})
 	}
