@@ -263,7 +263,7 @@ path: $(INIT) $(RELAY) need-bubblewrap ## Count the functions, files and package
 bin/golangci-lint: deploy/tools/lint/go.mod deploy/tools/lint/go.sum
 	GOWORK=off go -C deploy/tools/lint build -o $(ROOT)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint && touch $@
 
-# Two at a time, for most of them wait for one processor. First those that read proto/ and write gen/, which the others read.
+# Two at a time, for most of them wait for one processor. All read what `make build` compiles, which has no C. First those that read proto/ and write gen/, which the others read.
 .PHONY: check
 check: ## Run every check that CI runs besides the tests
 	$(MAKE) --no-print-directory --output-sync=target -j2 check-format check-sizes check-generate lint-proto breaking
@@ -283,7 +283,7 @@ check-programs: build ## Fail when a program is larger than gen/cmd/sizes/limits
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet, staticcheck and the other linters
-	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && golangci-lint run --allow-parallel-runners ./...); done
+	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && CGO_ENABLED=0 golangci-lint run --allow-parallel-runners ./...); done
 
 .PHONY: lint-proto
 lint-proto: bin/buf .protodeps/.stamp ## Lint and check the format of proto/
@@ -302,7 +302,7 @@ breaking: bin/buf .protodeps/.stamp ## Look for breaking changes of proto/
 
 .PHONY: check-modules
 check-modules: ## Fail when a module does not build alone or is not tidy, or the client does not build for macOS
-	@set -e; for m in $(MODULES); do echo "module $$m"; (cd $$m && GOWORK=off go build ./... && GOWORK=off go mod tidy -diff); done
+	@set -e; for m in $(MODULES); do echo "module $$m"; (cd $$m && CGO_ENABLED=0 GOWORK=off go build ./... && GOWORK=off go mod tidy -diff); done
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build -o /dev/null $(PREFIX)/services/allinone/cmd/fairlead
 
 .PHONY: check-docs
