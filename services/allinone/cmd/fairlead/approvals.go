@@ -19,10 +19,10 @@ type approvalCommands struct {
 	Approve   approveCommand   `cmd:"" help:"Allow a call that waits."`
 	Deny      denyCommand      `cmd:"" help:"Refuse a call that waits."`
 
-	Profiles    profilesCommand    `cmd:"" help:"Create, change and list permission profiles."`
-	Permissions permissionsCommand `cmd:"" help:"Explain what is decided on a call; list and take back what was allowed for longer."`
+	Profiles    profilesCommand    `cmd:"" set:"one=profile" help:"Create, change and list permission profiles."`
+	Permissions permissionsCommand `cmd:"" set:"one=grant" help:"Explain what is decided on a call; list and take back what was allowed for longer."`
 	Answer      answerCommand      `cmd:"" help:"Answer a question that waits."`
-	Feedback    feedbackCommand    `cmd:"" help:"Judge the answers of an agent, and list judgements."`
+	Feedback    feedbackCommand    `cmd:"" set:"one=judgement" help:"Judge the answers of an agent, and list judgements."`
 }
 
 // approvalsCommand lists what waits for a person.

@@ -1,39 +1,35 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 )
 
-// budgetsCommand shows budgets.
-type budgetsCommand struct {
+// budgets shows budgets.
+type budgets struct {
 	Session string `placeholder:"ID" help:"Also the budget of this session."`
 	JSON    bool   `name:"json" help:"Print one JSON budget per line."`
-	target
 }
 
-// Run shows budgets.
-func (c budgetsCommand) Run(ctx context.Context, s stdio) error {
+func (f budgets) request() proto.Message {
 	r := &sessionv1.ListBudgetsRequest{}
-	if c.Session != "" {
-		r.Session = sessionName(c.Session)
+	if f.Session != "" {
+		r.Session = sessionName(f.Session)
 	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		resp, err := b.budgets.ListBudgets(ctx, r)
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, resp.GetBudgets())
-		}
-		return listBudgets(s.out, resp.GetBudgets())
-	})
+	return r
+}
+
+func (f budgets) show(s stdio, found *sessionv1.ListBudgetsResponse) error {
+	if f.JSON {
+		return printJSON(s.out, found.GetBudgets())
+	}
+	return listBudgets(s.out, found.GetBudgets())
 }
 
 func listBudgets(w io.Writer, all []*sessionv1.BudgetStatus) error {

@@ -2,103 +2,63 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"io"
+
+	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
 // checkpointsCommand makes and lists points to go back to.
 type checkpointsCommand struct {
-	Create createCheckpointCommand `cmd:"" help:"Make a checkpoint of a session: its conversation and its files."`
-	List   listCheckpointsCommand  `cmd:"" help:"List a session's checkpoints, the last one first."`
+	Create shows[createCheckpoint, *sessionv1.Checkpoint] `cmd:"" help:"Make a checkpoint of a session: its conversation and its files."`
+	List   lists[listCheckpoints, *sessionv1.Checkpoint]  `cmd:"" help:"List a session's checkpoints, the last one first."`
 }
 
-// createCheckpointCommand makes a checkpoint.
-type createCheckpointCommand struct {
+type createCheckpoint struct {
 	Session     string `arg:"" help:"The session."`
 	Description string `arg:"" optional:"" help:"A description of the checkpoint."`
-	JSON        bool   `name:"json" help:"Print the checkpoint as JSON."`
-	target
+	jsonOne
 }
 
-// Run makes a checkpoint.
-func (c createCheckpointCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.CreateCheckpointRequest{
-		Parent: sessionName(c.Session), Checkpoint: &sessionv1.Checkpoint{Description: c.Description}, RequestId: id.New(),
-	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var resp *sessionv1.CreateCheckpointResponse
-		err := retry(ctx, func() (err error) {
-			resp, err = b.points.CreateCheckpoint(ctx, r)
-			return err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return writeJSON(s.out, resp.GetCheckpoint())
-		}
-		_, err = fmt.Fprintln(s.out, bare(resp.GetCheckpoint().GetName()))
-		return err
-	})
+func (f createCheckpoint) request() proto.Message {
+	return &sessionv1.CreateCheckpointRequest{Parent: sessionName(f.Session), Checkpoint: &sessionv1.Checkpoint{Description: f.Description}}
 }
 
-// listCheckpointsCommand lists checkpoints.
-type listCheckpointsCommand struct {
+func (createCheckpoint) show(s stdio, made *sessionv1.Checkpoint) error {
+	_, err := fmt.Fprintln(s.out, bare(made.GetName()))
+	return err
+}
+
+type listCheckpoints struct {
 	Session string `arg:"" help:"The session."`
-	JSON    bool   `name:"json" help:"Print one JSON checkpoint per line."`
-	target
+	jsonList
 }
 
-// Run lists checkpoints.
-func (c listCheckpointsCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.Checkpoint
-		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
-			resp, err := b.points.ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: sessionName(c.Session), PageSize: size, PageToken: token})
-			all = append(all, resp.GetCheckpoints()...)
-			return len(resp.GetCheckpoints()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		return listCheckpoints(s.out, all)
-	})
+func (f listCheckpoints) request() proto.Message {
+	return &sessionv1.ListCheckpointsRequest{Parent: sessionName(f.Session)}
 }
 
-func listCheckpoints(w io.Writer, all []*sessionv1.Checkpoint) error {
-	rows := [][]string{{"CHECKPOINT", "MADE", "BY", "DESCRIPTION"}}
-	for _, c := range all {
-		by := "request"
-		if c.GetAutomatic() {
-			by = "itself"
-		}
-		rows = append(rows, []string{bare(c.GetName()), stamp(c.GetCreateTime()), by, c.GetDescription()})
+func (listCheckpoints) row(c *sessionv1.Checkpoint) [][]string {
+	by := "request"
+	if c.GetAutomatic() {
+		by = "itself"
 	}
-	return columns(w, rows)
+	return [][]string{{"CHECKPOINT", bare(c.GetName())}, {"MADE", stamp(c.GetCreateTime())}, {"BY", by}, {"DESCRIPTION", c.GetDescription()}}
 }
 
-// rewindCommand goes back.
-type rewindCommand struct {
+// rewind goes back.
+type rewind struct {
 	ID           string `arg:"" help:"The session."`
 	Checkpoint   string `arg:"" optional:"" help:"The checkpoint; checkpoints list shows them. Name it, or set one of the flags below."`
 	LatestButOne bool   `help:"Go back to the last checkpoint but one."`
 	BeforeTurn   string `help:"Go back to before this turn; sessions show lists the turns." placeholder:"TURN"`
-	JSON         bool   `name:"json" help:"Print the session as JSON."`
-	target
+	JSON         bool   `name:"json" help:"Print the ${one} as JSON."`
 }
 
-// Run goes back.
-func (c rewindCommand) Run(ctx context.Context, s stdio) error {
+func (f rewind) ready() error {
 	ways := 0
-	for _, chosen := range []bool{c.Checkpoint != "", c.LatestButOne, c.BeforeTurn != ""} {
+	for _, chosen := range []bool{f.Checkpoint != "", f.LatestButOne, f.BeforeTurn != ""} {
 		if chosen {
 			ways++
 		}
@@ -106,26 +66,24 @@ func (c rewindCommand) Run(ctx context.Context, s stdio) error {
 	if ways != 1 {
 		return usage("name a checkpoint, or say --latest-but-one or --before-turn: one of them")
 	}
-	r := &sessionv1.RewindSessionRequest{Name: sessionName(c.ID), LatestButOne: c.LatestButOne, RequestId: id.New()}
-	if c.BeforeTurn != "" {
-		r.BeforeTurn = r.Name + "/turns/" + bare(c.BeforeTurn)
+	return nil
+}
+
+func (f rewind) request() proto.Message {
+	r := &sessionv1.RewindSessionRequest{Name: sessionName(f.ID), LatestButOne: f.LatestButOne}
+	if f.BeforeTurn != "" {
+		r.BeforeTurn = r.Name + "/turns/" + bare(f.BeforeTurn)
 	}
-	if c.Checkpoint != "" {
-		r.Checkpoint = r.Name + "/checkpoints/" + bare(c.Checkpoint)
+	if f.Checkpoint != "" {
+		r.Checkpoint = r.Name + "/checkpoints/" + bare(f.Checkpoint)
 	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var resp *sessionv1.RewindSessionResponse
-		err := retry(ctx, func() (err error) {
-			resp, err = b.points.RewindSession(ctx, r)
-			return err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return writeJSON(s.out, resp.GetSession())
-		}
-		_, err = fmt.Fprintln(s.out, bare(cmp.Or(resp.GetCheckpoint(), r.GetBeforeTurn())))
-		return err
-	})
+	return r
+}
+
+func (f rewind) show(s stdio, resp *sessionv1.RewindSessionResponse) error {
+	if f.JSON {
+		return writeJSON(s.out, resp.GetSession())
+	}
+	_, err := fmt.Fprintln(s.out, bare(cmp.Or(resp.GetCheckpoint(), f.BeforeTurn)))
+	return err
 }

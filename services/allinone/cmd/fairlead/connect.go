@@ -35,29 +35,26 @@ type target struct {
 type backend struct {
 	sessions sessionv1.SessionServiceClient
 	configured
-	budgets   sessionv1.BudgetServiceClient
-	schedules sessionv1.ScheduleServiceClient
-	webhooks  sessionv1.WebhookServiceClient
-	triggers  sessionv1.TriggerServiceClient
-	points    sessionv1.CheckpointServiceClient
-	feedback  sessionv1.FeedbackServiceClient
-	users     sessionv1.UserServiceClient
-	mcp       sessionv1.McpServiceClient
-	skills    sessionv1.SkillServiceClient
-	people    sessionv1.IdentityServiceClient
-	audit     sessionv1.AuditServiceClient
-	files     sessionv1.SessionFileServiceClient
-	blobs     sessionv1.FileServiceClient
-	tools     sessionv1.SessionToolServiceClient
-	grants    toolsv1.GrantServiceClient
-	address   string // for people; empty for a server in this process
-	scripted  bool   // known only of a server in this process
+	budgets  sessionv1.BudgetServiceClient
+	points   sessionv1.CheckpointServiceClient
+	feedback sessionv1.FeedbackServiceClient
+	users    sessionv1.UserServiceClient
+	mcp      sessionv1.McpServiceClient
+	skills   sessionv1.SkillServiceClient
+	people   sessionv1.IdentityServiceClient
+	audit    sessionv1.AuditServiceClient
+	files    sessionv1.SessionFileServiceClient
+	blobs    sessionv1.FileServiceClient
+	tools    sessionv1.SessionToolServiceClient
+	grants   toolsv1.GrantServiceClient
+	conn     grpc.ClientConnInterface
+	address  string // for people; empty for a server in this process
+	scripted bool   // known only of a server in this process
 }
 
 // configured are the services of what sessions are configured with.
 type configured struct {
 	agents   sessionv1.AgentServiceClient
-	places   sessionv1.EnvironmentServiceClient
 	models   sessionv1.ModelServiceClient
 	profiles toolsv1.ProfileServiceClient
 }
@@ -65,11 +62,12 @@ type configured struct {
 // newBackend returns the server at the other end of a connection.
 func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
+		conn:     conn,
 		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
-		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn), triggers: sessionv1.NewTriggerServiceClient(conn),
+
 		points: sessionv1.NewCheckpointServiceClient(conn), feedback: sessionv1.NewFeedbackServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn), skills: sessionv1.NewSkillServiceClient(conn),
 		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
-		configured: configured{agents: sessionv1.NewAgentServiceClient(conn), places: sessionv1.NewEnvironmentServiceClient(conn), models: sessionv1.NewModelServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn)},
+		configured: configured{agents: sessionv1.NewAgentServiceClient(conn), models: sessionv1.NewModelServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn)},
 		tools:      sessionv1.NewSessionToolServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),
 	}
 }
@@ -189,6 +187,14 @@ func locked(err error, data string) error {
 // usage returns a fault in the command line.
 func usage(format string, args ...any) error {
 	return &program.ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// positive refuses a --limit below 1.
+func positive(limit int) error {
+	if limit < 1 {
+		return usage("--limit must be at least 1")
+	}
+	return nil
 }
 
 // sessionName returns the resource name of a session that a person named.

@@ -3,48 +3,50 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session"
 )
 
 // environmentsCommand makes and changes environments.
 type environmentsCommand struct {
-	List    listEnvironmentsCommand   `cmd:"" help:"List the environments."`
-	Get     getEnvironmentCommand     `cmd:"" help:"Show an environment."`
-	Create  createEnvironmentCommand  `cmd:"" help:"Create an environment from a file."`
-	Update  updateEnvironmentCommand  `cmd:"" help:"Make a new version of an environment from a file, for new sessions."`
-	Archive archiveEnvironmentCommand `cmd:"" help:"Archive an environment: it takes no new sessions."`
+	List    lists[listEnvironments, *sessionv1.Environment]   `cmd:"" help:"List the environments."`
+	Get     shows[anEnvironment, *sessionv1.Environment]      `cmd:"" help:"Show an environment."`
+	Create  shows[createEnvironment, *sessionv1.Environment]  `cmd:"" help:"Create an environment from a file."`
+	Update  shows[updateEnvironment, *sessionv1.Environment]  `cmd:"" help:"Make a new version of an environment from a file, for new sessions."`
+	Archive shows[archiveEnvironment, *sessionv1.Environment] `cmd:"" help:"Archive an environment: it takes no new sessions."`
 }
 
 // environmentFile is the file of an environment.
 type environmentFile struct {
 	File string `short:"f" required:"" placeholder:"FILE" help:"A YAML file with network, limits, mounts, setup, variables and description (docs/environments.md)."`
+	spec *sessionv1.EnvironmentSpec
 }
 
-// environmentRef names an environment.
-type environmentRef struct {
+func (f *environmentFile) ready() (err error) {
+	f.spec, err = session.EnvironmentFile(f.File)
+	return err
+}
+
+// anEnvironment is a command that shows an environment.
+type anEnvironment struct {
 	Environment string `arg:"" help:"The environment."`
+	jsonOne
 }
 
-func (r environmentRef) name() string { return "environments/" + bare(r.Environment) }
+func (e anEnvironment) name() string { return "environments/" + bare(e.Environment) }
 
-// environmentOutput is how a command shows an environment.
-type environmentOutput struct {
-	JSON bool `name:"json" help:"Print the environment as JSON."`
+func (e anEnvironment) request() proto.Message {
+	return &sessionv1.GetEnvironmentRequest{Name: e.name()}
 }
 
-func (o environmentOutput) print(w io.Writer, e *sessionv1.Environment) error {
-	if o.JSON {
-		return printJSON(w, []*sessionv1.Environment{e})
-	}
+func (anEnvironment) show(s stdio, e *sessionv1.Environment) error {
 	var hosts []string
 	for _, r := range e.GetSpec().GetNetwork() {
 		hosts = append(hosts, r.GetHost())
@@ -57,7 +59,7 @@ func (o environmentOutput) print(w io.Writer, e *sessionv1.Environment) error {
 	for _, command := range e.GetSpec().GetSetup() {
 		rows = append(rows, []string{"setup", command})
 	}
-	return whole(w, rows)
+	return whole(s.out, rows)
 }
 
 // mountsText lists mounts, each with what its request says.
@@ -104,136 +106,57 @@ func limitsText(l *sessionv1.AgentLimits) string {
 	return strings.Join(all, " ")
 }
 
-// change makes a change, which may be repeated, and shows the environment.
-func (o environmentOutput) change(ctx context.Context, w io.Writer, request func() (*sessionv1.Environment, error)) error {
-	var e *sessionv1.Environment
-	err := retry(ctx, func() (err error) {
-		e, err = request()
-		return err
-	})
-	if err != nil {
-		return terminal.Explained(err)
-	}
-	return o.print(w, e)
-}
-
-// listEnvironmentsCommand lists environments.
-type listEnvironmentsCommand struct {
+type listEnvironments struct {
 	Archived bool `help:"Also list archived environments."`
-	JSON     bool `name:"json" help:"Print one JSON environment per line."`
-	target
+	jsonList
 }
 
-// Run lists environments.
-func (c listEnvironmentsCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.Environment
-		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
-			resp, err := b.places.ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: size, PageToken: token, ShowArchived: c.Archived})
-			all = append(all, resp.GetEnvironments()...)
-			return len(resp.GetEnvironments()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		rows := [][]string{{"ENVIRONMENT", "VERSION", "ARCHIVED", "DESCRIPTION"}}
-		for _, e := range all {
-			rows = append(rows, []string{bare(e.GetName()), version32(e.GetVersion()), stamp(e.GetArchiveTime()), e.GetSpec().GetDescription()})
-		}
-		return columns(s.out, rows)
-	})
+func (f listEnvironments) request() proto.Message {
+	return &sessionv1.ListEnvironmentsRequest{ShowArchived: f.Archived}
 }
 
-// getEnvironmentCommand shows an environment.
-type getEnvironmentCommand struct {
-	environmentRef
-	environmentOutput
-	target
-}
-
-// Run shows an environment.
-func (c getEnvironmentCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		resp, err := b.places.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: c.name()})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		return c.print(s.out, resp.GetEnvironment())
-	})
-}
-
-// createEnvironmentCommand creates an environment.
-type createEnvironmentCommand struct {
-	environmentRef
-	environmentFile
-	environmentOutput
-	target
-}
-
-// Run creates an environment.
-func (c createEnvironmentCommand) Run(ctx context.Context, s stdio) error {
-	spec, err := session.EnvironmentFile(c.File)
-	if err != nil {
-		return err
+func (listEnvironments) row(e *sessionv1.Environment) [][]string {
+	return [][]string{
+		{"ENVIRONMENT", bare(e.GetName())}, {"VERSION", version32(e.GetVersion())}, {"ARCHIVED", stamp(e.GetArchiveTime())},
+		{"DESCRIPTION", e.GetSpec().GetDescription()},
 	}
-	r := &sessionv1.CreateEnvironmentRequest{EnvironmentId: bare(c.Environment), Spec: spec, RequestId: id.New()}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return c.change(ctx, s.out, func() (*sessionv1.Environment, error) {
-			resp, err := b.places.CreateEnvironment(ctx, r)
-			return resp.GetEnvironment(), err
-		})
-	})
 }
 
-// updateEnvironmentCommand makes a new version.
-type updateEnvironmentCommand struct {
-	environmentRef
+type createEnvironment struct {
+	environmentFile
+	anEnvironment
+}
+
+func (f createEnvironment) request() proto.Message {
+	return &sessionv1.CreateEnvironmentRequest{EnvironmentId: bare(f.Environment), Spec: f.spec}
+}
+
+type updateEnvironment struct {
 	environmentFile
 	Expected int32 `placeholder:"N" help:"The newest version that you know. The default is the newest one."`
-	environmentOutput
-	target
+	anEnvironment
 }
 
-// Run makes a new version.
-func (c updateEnvironmentCommand) Run(ctx context.Context, s stdio) error {
-	spec, err := session.EnvironmentFile(c.File)
-	if err != nil {
-		return err
+func (f updateEnvironment) request() proto.Message {
+	return &sessionv1.UpdateEnvironmentRequest{Name: f.name(), Spec: f.spec, ExpectedVersion: f.Expected}
+}
+
+func (f updateEnvironment) complete(ctx context.Context, b *backend, r proto.Message) error {
+	if f.Expected != 0 {
+		return nil
 	}
-	r := &sessionv1.UpdateEnvironmentRequest{Name: c.name(), Spec: spec, ExpectedVersion: c.Expected, RequestId: id.New()}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		if r.ExpectedVersion == 0 {
-			resp, err := b.places.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: c.name()})
-			if err != nil {
-				return terminal.Explained(err)
-			}
-			r.ExpectedVersion = resp.GetEnvironment().GetVersion()
-		}
-		return c.change(ctx, s.out, func() (*sessionv1.Environment, error) {
-			resp, err := b.places.UpdateEnvironment(ctx, r)
-			return resp.GetEnvironment(), err
-		})
-	})
+	answer, err := b.ask(ctx, &sessionv1.GetEnvironmentRequest{Name: f.name()})
+	if err == nil {
+		r.(*sessionv1.UpdateEnvironmentRequest).ExpectedVersion = resourceOf[*sessionv1.Environment](answer).GetVersion()
+	}
+	return err
 }
 
-// archiveEnvironmentCommand archives an environment.
-type archiveEnvironmentCommand struct {
-	environmentRef
+type archiveEnvironment struct {
 	Undo bool `help:"Bring the environment back."`
-	environmentOutput
-	target
+	anEnvironment
 }
 
-// Run archives an environment.
-func (c archiveEnvironmentCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.ArchiveEnvironmentRequest{Name: c.name(), Undo: c.Undo, RequestId: id.New()}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return c.change(ctx, s.out, func() (*sessionv1.Environment, error) {
-			resp, err := b.places.ArchiveEnvironment(ctx, r)
-			return resp.GetEnvironment(), err
-		})
-	})
+func (f archiveEnvironment) request() proto.Message {
+	return &sessionv1.ArchiveEnvironmentRequest{Name: f.name(), Undo: f.Undo}
 }

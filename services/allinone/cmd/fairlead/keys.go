@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -19,9 +19,9 @@ import (
 
 // keysCommand is about API keys.
 type keysCommand struct {
-	Create createKeyCommand `cmd:"" help:"Make a key and print it, this once."`
-	List   listKeysCommand  `cmd:"" help:"List keys, the newest first: yours, or the tenant's for an admin."`
-	Revoke revokeKeyCommand `cmd:"" help:"End a key for ever, and the keys that it has made."`
+	Create shows[createKey, *sessionv1.CreateKeyResponse] `cmd:"" help:"Make a key and print it, this once."`
+	List   lists[listKeys, *sessionv1.Key]                `cmd:"" help:"List keys, the newest first: yours, or the tenant's for an admin."`
+	Revoke revokeKeyCommand                               `cmd:"" help:"End a key for ever, and the keys that it has made."`
 }
 
 // roleName returns a role as people write it.
@@ -34,96 +34,74 @@ func roleOf(name string) commonv1.Role {
 	return commonv1.Role(commonv1.Role_value["ROLE_"+strings.ToUpper(name)])
 }
 
-type createKeyCommand struct {
+type createKey struct {
 	Title  string        `help:"What the key is for."`
 	Role   string        `enum:"viewer,user,operator,admin," default:"" help:"What it may do: viewer, user, operator or admin; default: as much as you and its user."`
 	Scopes []string      `placeholder:"SCOPE" help:"Limit it to these scopes, such as sessions.read, or work.write:ENVIRONMENT for a worker of that environment."`
 	User   string        `help:"Its user, if it is not yours; for admins."`
 	TTL    time.Duration `name:"expires-in" placeholder:"720h" help:"How long it is valid; default: until it is revoked, or until your token or key ends."`
-	JSON   bool          `name:"json" help:"Print JSON."`
-	target
+	plainJSON
+	once // a repeated request does not show the key
 }
 
-// Run makes a key. Nothing is printed but the key, so that a script can take it.
-func (c createKeyCommand) Run(ctx context.Context, s stdio) error {
-	k := &sessionv1.Key{Title: c.Title, Role: roleOf(c.Role), Scopes: slices.Clone(c.Scopes)}
+func (f createKey) request() proto.Message {
+	k := &sessionv1.Key{Title: f.Title, Role: roleOf(f.Role), Scopes: slices.Clone(f.Scopes)}
 	for i, s := range k.Scopes {
 		k.Scopes[i] = strings.Replace(s, ":env_", ":", 1) // the id as Managed Agents has it
 	}
-	if c.User != "" {
-		k.User = "users/" + strings.TrimPrefix(c.User, "users/")
+	if f.User != "" {
+		k.User = userName(f.User)
 	}
-	if c.TTL > 0 {
-		k.ExpireTime = timestamppb.New(time.Now().Add(c.TTL))
+	if f.TTL > 0 {
+		k.ExpireTime = timestamppb.New(time.Now().Add(f.TTL))
 	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		made, err := b.people.CreateKey(ctx, &sessionv1.CreateKeyRequest{Key: k, RequestId: id.New()})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return writeJSON(s.out, made)
-		}
-		end := ""
-		if made.GetKey().GetExpireTime() != nil {
-			end = ", which ends at " + made.GetKey().GetExpireTime().AsTime().Format(time.RFC3339)
-		}
-		fmt.Fprintf(s.err, "%s is a key of %s%s. It is shown only now:\n", made.GetKey().GetName(), made.GetKey().GetUser(), end)
-		_, err = fmt.Fprintln(s.out, made.GetSecret())
-		return err
-	})
+	return &sessionv1.CreateKeyRequest{Key: k}
 }
 
-type listKeysCommand struct {
+// show prints nothing but the key to standard output, so that a script can take it.
+func (createKey) show(s stdio, made *sessionv1.CreateKeyResponse) error {
+	end := ""
+	if made.GetKey().GetExpireTime() != nil {
+		end = ", which ends at " + made.GetKey().GetExpireTime().AsTime().Format(time.RFC3339)
+	}
+	fmt.Fprintf(s.err, "%s is a key of %s%s. It is shown only now:\n", made.GetKey().GetName(), made.GetKey().GetUser(), end)
+	_, err := fmt.Fprintln(s.out, made.GetSecret())
+	return err
+}
+
+type listKeys struct {
 	Limit int    `default:"50" help:"The most keys."`
 	User  string `help:"Only keys of this user."`
-	JSON  bool   `name:"json" help:"Print one JSON key per line."`
-	target
+	jsonList
 }
 
-// Run lists keys.
-func (c listKeysCommand) Run(ctx context.Context, s stdio) error {
-	user := c.User
-	if user != "" {
-		user = "users/" + strings.TrimPrefix(user, "users/")
+func (f listKeys) limit() int { return f.Limit }
+
+func (f listKeys) request() proto.Message {
+	r := &sessionv1.ListKeysRequest{}
+	if f.User != "" {
+		r.User = userName(f.User)
 	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.Key
-		err := pages(ctx, c.Limit, func(size int32, token string) (int, string, error) {
-			resp, err := b.people.ListKeys(ctx, &sessionv1.ListKeysRequest{User: user, PageSize: size, PageToken: token})
-			all = append(all, resp.GetKeys()...)
-			return len(resp.GetKeys()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		return listKeys(s.out, all)
-	})
+	return r
 }
 
-func listKeys(w io.Writer, all []*sessionv1.Key) error {
-	rows := [][]string{{"KEY", "USER", "ROLE", "SCOPES", "STATE", "CREATED", "LAST USED", "MADE BY", "TITLE"}}
-	for _, k := range all {
-		state := "valid"
-		switch {
-		case k.GetRevokeTime() != nil:
-			state = "revoked"
-		case k.GetExpireTime() != nil && k.GetExpireTime().AsTime().Before(time.Now()):
-			state = "ended"
-		}
-		scopes := "all"
-		if len(k.GetScopes()) > 0 {
-			scopes = strings.Join(k.GetScopes(), " ")
-		}
-		rows = append(rows, []string{
-			bare(k.GetName()), strings.TrimPrefix(k.GetUser(), "users/"), roleName(k.GetRole()), scopes, state,
-			stamp(k.GetCreateTime()), stamp(k.GetLastUseTime()), bare(cmp.Or(k.GetParent(), k.GetCreator())), k.GetTitle(),
-		})
+func (listKeys) row(k *sessionv1.Key) [][]string {
+	state := "valid"
+	switch {
+	case k.GetRevokeTime() != nil:
+		state = "revoked"
+	case k.GetExpireTime() != nil && k.GetExpireTime().AsTime().Before(time.Now()):
+		state = "ended"
 	}
-	return columns(w, rows)
+	scopes := "all"
+	if len(k.GetScopes()) > 0 {
+		scopes = strings.Join(k.GetScopes(), " ")
+	}
+	return [][]string{
+		{"KEY", bare(k.GetName())}, {"USER", userID(k.GetUser())}, {"ROLE", roleName(k.GetRole())}, {"SCOPES", scopes}, {"STATE", state},
+		{"CREATED", stamp(k.GetCreateTime())}, {"LAST USED", stamp(k.GetLastUseTime())},
+		{"MADE BY", bare(cmp.Or(k.GetParent(), k.GetCreator()))}, {"TITLE", k.GetTitle()},
+	}
 }
 
 type revokeKeyCommand struct {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
@@ -145,29 +146,18 @@ func (c logoutCommand) Run(s stdio) error {
 	return err
 }
 
-// whoamiCommand shows the caller.
-type whoamiCommand struct {
-	JSON bool `name:"json" help:"Print JSON."`
-	target
-}
+// whoami shows for whom the server takes the caller.
+type whoami struct{ plainJSON }
 
-// Run shows who the server takes the caller for.
-func (c whoamiCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		me, err := b.people.GetCurrentUser(ctx, &sessionv1.GetCurrentUserRequest{})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return writeJSON(s.out, me)
-		}
-		rows := [][]string{{"tenant", bare(me.GetTenant())}, {"user", strings.TrimPrefix(me.GetUser(), "users/")}, {"role", roleName(me.GetRole())}}
-		if len(me.GetScopes()) > 0 {
-			rows = append(rows, []string{"scopes", strings.Join(me.GetScopes(), ", ")})
-		}
-		if me.GetCredential() != "" {
-			rows = append(rows, []string{"credential", me.GetCredential()})
-		}
-		return columns(s.out, rows)
-	})
+func (whoami) request() proto.Message { return &sessionv1.GetCurrentUserRequest{} }
+
+func (whoami) show(s stdio, me *sessionv1.GetCurrentUserResponse) error {
+	rows := [][]string{{"tenant", bare(me.GetTenant())}, {"user", userID(me.GetUser())}, {"role", roleName(me.GetRole())}}
+	if len(me.GetScopes()) > 0 {
+		rows = append(rows, []string{"scopes", strings.Join(me.GetScopes(), ", ")})
+	}
+	if me.GetCredential() != "" {
+		rows = append(rows, []string{"credential", me.GetCredential()})
+	}
+	return columns(s.out, rows)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 )
@@ -43,17 +44,17 @@ type commands struct {
 
 	turnCommands
 
-	Sessions     sessionsCommand     `cmd:"" help:"List, show, change and export sessions."`
-	Agents       agentsCommand       `cmd:"" help:"Create, change and list agents."`
-	Environments environmentsCommand `cmd:"" help:"Make and change environments, which give sessions another sandbox."`
-	Models       modelsCommand       `cmd:"" help:"List models, and name the tenant's own."`
-	Budgets      budgetsCommand      `cmd:"" help:"Show budgets and their use."`
-	Checkpoints  checkpointsCommand  `cmd:"" help:"Make and list checkpoints of sessions."`
-	Files        filesCommand        `cmd:"" help:"Read and change the files of sessions."`
-	Upload       uploadCommand       `cmd:"" help:"Upload a file for use anywhere, and print its name."`
-	Schedules    schedulesCommand    `cmd:"" help:"Send messages to sessions at set times."`
-	Triggers     triggersCommand     `cmd:"" help:"Let other systems begin turns."`
-	Webhooks     webhooksCommand     `cmd:"" help:"Notify other systems when turns end."`
+	Sessions     sessionsCommand                                `cmd:"" set:"one=session" help:"List, show, change and export sessions."`
+	Agents       agentsCommand                                  `cmd:"" set:"one=agent" help:"Create, change and list agents."`
+	Environments environmentsCommand                            `cmd:"" set:"one=environment" help:"Make and change environments, which give sessions another sandbox."`
+	Models       modelsCommand                                  `cmd:"" set:"one=model" help:"List models, and name the tenant's own."`
+	Budgets      shows[budgets, *sessionv1.ListBudgetsResponse] `cmd:"" help:"Show budgets and their use."`
+	Checkpoints  checkpointsCommand                             `cmd:"" set:"one=checkpoint" help:"Make and list checkpoints of sessions."`
+	Files        filesCommand                                   `cmd:"" set:"one=file" help:"Read and change the files of sessions."`
+	Upload       uploadCommand                                  `cmd:"" help:"Upload a file for use anywhere, and print its name."`
+	Schedules    schedulesCommand                               `cmd:"" set:"one=schedule" help:"Send messages to sessions at set times."`
+	Triggers     triggersCommand                                `cmd:"" set:"one=trigger" help:"Let other systems begin turns."`
+	Webhooks     webhooksCommand                                `cmd:"" set:"one=webhook" help:"Notify other systems when turns end."`
 
 	extensionCommands
 	approvalCommands
@@ -74,21 +75,21 @@ type turnCommands struct {
 
 // extensionCommands are about what users bring for their agents.
 type extensionCommands struct {
-	Variables variablesCommand `cmd:"" help:"Set environment variables of your commands."`
-	MCP       mcpCommand       `cmd:"" name:"mcp" help:"Connect MCP servers, whose tools your agents get."`
-	Skills    skillsCommand    `cmd:"" help:"Give agents skills: folders with instructions and scripts."`
+	Variables variablesCommand `cmd:"" set:"one=variable" help:"Set environment variables of your commands."`
+	MCP       mcpCommand       `cmd:"" set:"one=server" name:"mcp" help:"Connect MCP servers, whose tools your agents get."`
+	Skills    skillsCommand    `cmd:"" set:"one=skill" help:"Give agents skills: folders with instructions and scripts."`
 }
 
 // accessCommands are about who may call a server.
 type accessCommands struct {
-	Tenants tenantsCommand `cmd:"" help:"Make and list tenants."`
-	Admin   adminCommand   `cmd:"" help:"Set up a server: its first admin and key."`
-	Login   loginCommand   `cmd:"" help:"Keep a credential for a server."`
-	Logout  logoutCommand  `cmd:"" help:"Forget the credential for a server."`
-	Whoami  whoamiCommand  `cmd:"" help:"Show who you are for a server, and what you may do."`
-	Keys    keysCommand    `cmd:"" help:"Make, list and revoke keys."`
-	Users   usersCommand   `cmd:"" help:"Make, list, change and delete users."`
-	Audit   auditCommand   `cmd:"" help:"Export and verify the log of all changes."`
+	Tenants tenantsCommand                                   `cmd:"" set:"one=tenant" help:"Make and list tenants."`
+	Admin   adminCommand                                     `cmd:"" help:"Set up a server: its first admin and key."`
+	Login   loginCommand                                     `cmd:"" help:"Keep a credential for a server."`
+	Logout  logoutCommand                                    `cmd:"" help:"Forget the credential for a server."`
+	Whoami  shows[whoami, *sessionv1.GetCurrentUserResponse] `cmd:"" help:"Show who you are for a server, and what you may do."`
+	Keys    keysCommand                                      `cmd:"" set:"one=key" help:"Make, list and revoke keys."`
+	Users   usersCommand                                     `cmd:"" set:"one=user" help:"Make, list, change and delete users."`
+	Audit   auditCommand                                     `cmd:"" help:"Export and verify the log of all changes."`
 }
 
 // exited ends the parser's work where kong would end the process.

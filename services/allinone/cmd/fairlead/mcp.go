@@ -8,22 +8,23 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session"
 )
 
 // mcpCommand is about the MCP servers of a user.
 type mcpCommand struct {
-	Add    addMCPCommand    `cmd:"" help:"Add an MCP server to all your sessions, or replace it."`
-	List   listMCPCommand   `cmd:"" help:"List your MCP servers."`
-	Remove removeMCPCommand `cmd:"" help:"Remove one of your MCP servers."`
-	Status mcpStatusCommand `cmd:"" help:"Show what works of the MCP servers of a session."`
-	Login  loginMCPCommand  `cmd:"" help:"Print the page on which you log in to an MCP server of a session."`
-	Logout logoutMCPCommand `cmd:"" help:"Forget your login to an MCP server of a session."`
-	Import importMCPCommand `cmd:"" help:"Add the MCP servers of a file such as .mcp.json."`
+	Add    addMCPCommand                                      `cmd:"" help:"Add an MCP server to all your sessions, or replace it."`
+	List   lists[listMCP, *sessionv1.UserMcpServer]           `cmd:"" help:"List your MCP servers."`
+	Remove does[removeMCP]                                    `cmd:"" help:"Remove one of your MCP servers."`
+	Status shows[mcpStatus, *sessionv1.McpStatus]             `cmd:"" help:"Show what works of the MCP servers of a session."`
+	Login  shows[loginMCP, *sessionv1.LoginMcpServerResponse] `cmd:"" help:"Print the page on which you log in to an MCP server of a session."`
+	Logout does[logoutMCP]                                    `cmd:"" help:"Forget your login to an MCP server of a session."`
+	Import importMCPCommand                                   `cmd:"" help:"Add the MCP servers of a file such as .mcp.json."`
 }
 
 // mcpName returns the resource name of a server.
@@ -82,12 +83,7 @@ func (c addMCPCommand) Run(ctx context.Context, s stdio) error {
 // addMCP adds servers.
 func (b *backend) addMCP(ctx context.Context, out io.Writer, o owner, servers ...*commonv1.McpServer) error {
 	for _, server := range servers {
-		r := &sessionv1.SetUserMcpServerRequest{Name: o.mcpName(server.Name), Server: server, RequestId: id.New()}
-		err := retry(ctx, func() error {
-			_, err := b.mcp.SetUserMcpServer(ctx, r)
-			return err
-		})
-		if err != nil {
+		if _, err := b.repeat(ctx, &sessionv1.SetUserMcpServerRequest{Name: o.mcpName(server.Name), Server: server}); err != nil {
 			return terminal.Explained(err)
 		}
 		_, _ = fmt.Fprintf(out, "%s is one of your MCP servers from your next turn on\n", server.Name)
@@ -95,64 +91,40 @@ func (b *backend) addMCP(ctx context.Context, out io.Writer, o owner, servers ..
 	return nil
 }
 
-// listMCPCommand lists servers.
-type listMCPCommand struct {
-	JSON bool `name:"json" help:"Print one JSON server per line."`
+type listMCP struct {
+	jsonList
 	owner
-	target
 }
 
-// Run lists servers.
-func (c listMCPCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.UserMcpServer
-		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
-			resp, err := b.mcp.ListUserMcpServers(ctx, &sessionv1.ListUserMcpServersRequest{Parent: c.parent(), PageSize: size, PageToken: token})
-			all = append(all, resp.GetMcpServers()...)
-			return len(resp.GetMcpServers()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		rows := [][]string{{"SERVER", "AT", "SET"}}
-		for _, x := range all {
-			at := x.GetServer().GetHttp().GetUrl()
-			if stdio := x.GetServer().GetStdio(); stdio != nil {
-				at = strings.Join(append([]string{stdio.GetCommand()}, stdio.GetArgs()...), " ")
-			}
-			rows = append(rows, []string{bare(x.GetName()), at, stamp(x.GetUpdateTime())})
-		}
-		return columns(s.out, rows)
-	})
+func (f listMCP) request() proto.Message {
+	return &sessionv1.ListUserMcpServersRequest{Parent: f.parent()}
 }
 
-// mcpStatusCommand shows the servers of a session.
-type mcpStatusCommand struct {
+func (listMCP) row(x *sessionv1.UserMcpServer) [][]string {
+	at := x.GetServer().GetHttp().GetUrl()
+	if stdio := x.GetServer().GetStdio(); stdio != nil {
+		at = strings.Join(append([]string{stdio.GetCommand()}, stdio.GetArgs()...), " ")
+	}
+	return [][]string{{"SERVER", bare(x.GetName())}, {"AT", at}, {"SET", stamp(x.GetUpdateTime())}}
+}
+
+type mcpStatus struct {
 	Session string `arg:"" help:"The session."`
-	JSON    bool   `name:"json" help:"Print one JSON server per line."`
-	target
+	JSON    bool   `name:"json" help:"Print one JSON ${one} per line."`
 }
 
-// Run shows the servers.
-func (c mcpStatusCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		resp, err := b.mcp.GetMcpStatus(ctx, &sessionv1.GetMcpStatusRequest{Name: sessionName(c.Session) + "/mcp"})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, resp.GetStatus().GetServers())
-		}
-		rows := [][]string{{"SERVER", "STATE", "TOOLS", "MESSAGE"}}
-		for _, x := range resp.GetStatus().GetServers() {
-			state := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(x.GetState().String(), "MCP_SERVER_STATE_"), "_", " "))
-			rows = append(rows, []string{x.GetName(), state, strconv.Itoa(len(x.GetTools())), x.GetMessage()})
-		}
-		return whole(s.out, rows)
-	})
+func (f mcpStatus) request() proto.Message {
+	return &sessionv1.GetMcpStatusRequest{Name: sessionName(f.Session) + "/mcp"}
+}
+
+func (f mcpStatus) show(s stdio, status *sessionv1.McpStatus) error {
+	if f.JSON {
+		return printJSON(s.out, status.GetServers())
+	}
+	return whole(s.out, rowsOf(status.GetServers(), func(x *commonv1.McpServerStatus) [][]string {
+		state := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(x.GetState().String(), "MCP_SERVER_STATE_"), "_", " "))
+		return [][]string{{"SERVER", x.GetName()}, {"STATE", state}, {"TOOLS", strconv.Itoa(len(x.GetTools()))}, {"MESSAGE", x.GetMessage()}}
+	}))
 }
 
 // mcpOf names a server of a session.
@@ -163,56 +135,36 @@ type mcpOf struct {
 
 func (m mcpOf) resource() string { return sessionName(m.Session) + "/mcp/" + m.Name }
 
-// loginMCPCommand begins a login.
-type loginMCPCommand struct {
-	mcpOf
-	target
+type loginMCP struct{ mcpOf }
+
+func (f loginMCP) request() proto.Message {
+	return &sessionv1.LoginMcpServerRequest{Name: f.resource()}
 }
 
-// Run begins the login.
-func (c loginMCPCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		resp, err := b.mcp.LoginMcpServer(ctx, &sessionv1.LoginMcpServerRequest{Name: c.resource()})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		_, err = fmt.Fprintf(s.out, "%s\n", resp.GetAuthorizationUrl())
-		_, _ = fmt.Fprintf(s.err, "Open this page in a browser before %s.\n", stamp(resp.GetExpireTime()))
-		return err
-	})
+func (loginMCP) show(s stdio, login *sessionv1.LoginMcpServerResponse) error {
+	_, err := fmt.Fprintf(s.out, "%s\n", login.GetAuthorizationUrl())
+	_, _ = fmt.Fprintf(s.err, "Open this page in a browser before %s.\n", stamp(login.GetExpireTime()))
+	return err
 }
 
-// logoutMCPCommand forgets a login.
-type logoutMCPCommand struct {
-	mcpOf
-	target
+type logoutMCP struct{ mcpOf }
+
+func (f logoutMCP) request() proto.Message {
+	return &sessionv1.LogoutMcpServerRequest{Name: f.resource()}
 }
 
-// Run forgets the login.
-func (c logoutMCPCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		_, err := b.mcp.LogoutMcpServer(ctx, &sessionv1.LogoutMcpServerRequest{Name: c.resource()})
-		return terminal.Explained(err)
-	})
-}
+func (logoutMCP) done() string { return "" }
 
-// removeMCPCommand removes a server.
-type removeMCPCommand struct {
+type removeMCP struct {
 	Name string `arg:"" help:"The server's name."`
 	owner
-	target
 }
 
-// Run removes the server.
-func (c removeMCPCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.DeleteUserMcpServerRequest{Name: c.mcpName(c.Name), RequestId: id.New()}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return terminal.Explained(retry(ctx, func() error {
-			_, err := b.mcp.DeleteUserMcpServer(ctx, r)
-			return err
-		}))
-	})
+func (f removeMCP) request() proto.Message {
+	return &sessionv1.DeleteUserMcpServerRequest{Name: f.mcpName(f.Name)}
 }
+
+func (removeMCP) done() string { return "" }
 
 // importMCPCommand adds the servers of a file.
 type importMCPCommand struct {

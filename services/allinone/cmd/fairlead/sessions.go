@@ -6,10 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
-	"time"
-
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	client "github.com/fairlead/fairlead/clients/go"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -22,19 +18,16 @@ type sessionsCommand struct {
 	Show   showCommand   `cmd:"" help:"Show a session and its turns."`
 	Events eventsCommand `cmd:"" help:"Show a session's events."`
 
-	Export  exportCommand  `cmd:"" help:"Write a session to a file."`
-	Import  importCommand  `cmd:"" help:"Make a session from an exported file."`
-	Fork    forkCommand    `cmd:"" help:"Continue a session in a new one."`
-	Rewind  rewindCommand  `cmd:"" help:"Go back to a checkpoint, in the conversation and in the files."`
-	Compact compactCommand `cmd:"" help:"Shorten the conversation for the model."`
-	Search  searchCommand  `cmd:"" help:"Find messages by their words."`
+	Export  exportCommand                                   `cmd:"" help:"Write a session to a file."`
+	Import  importCommand                                   `cmd:"" help:"Make a session from an exported file."`
+	Fork    forkCommand                                     `cmd:"" help:"Continue a session in a new one."`
+	Rewind  shows[rewind, *sessionv1.RewindSessionResponse] `cmd:"" help:"Go back to a checkpoint, in the conversation and in the files."`
+	Compact compactCommand                                  `cmd:"" help:"Shorten the conversation for the model."`
+	Search  searchCommand                                   `cmd:"" help:"Find messages by their words."`
 
 	Update  updateSessionCommand  `cmd:"" help:"Change a session's title and labels."`
 	Archive archiveSessionCommand `cmd:"" help:"Archive a session: it can be read, but takes no messages."`
 }
-
-// pageSize is how many are asked for at once.
-const pageSize = 200
 
 // listCommand lists sessions.
 type listCommand struct {
@@ -234,55 +227,3 @@ func (l *eventLines) Event(e *sessionv1.Event) {
 
 // Err returns the first error.
 func (l *eventLines) Err() error { return l.err }
-
-// pages asks for pages until there are no more, or limit are there; 0 means all.
-func pages(ctx context.Context, limit int, ask func(size int32, token string) (got int, next string, err error)) error {
-	token := ""
-	for left := limit; ctx.Err() == nil; {
-		size := int32(pageSize)
-		if limit > 0 {
-			size = min(size, int32(min(left, pageSize)))
-		}
-		got, next, err := ask(size, token)
-		if err != nil || next == "" {
-			return err
-		}
-		if left -= got; limit > 0 && left <= 0 {
-			return nil
-		}
-		token = next
-	}
-	return context.Cause(ctx)
-}
-
-// columns prints rows as an aligned table. Cells are not trusted, and long ones are shortened.
-func columns(w io.Writer, rows [][]string) error { return table(w, rows, 60) }
-
-// whole is columns with every cell in full, for what a person copies or must read to its end.
-func whole(w io.Writer, rows [][]string) error { return table(w, rows, 0) }
-
-func table(w io.Writer, rows [][]string, width int) error {
-	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			if cells[i] = terminal.Line(cell, width); cells[i] == "" {
-				cells[i] = "-" // an empty cell at the end of a row would break its column
-			}
-		}
-		if _, err := fmt.Fprintln(aligned, strings.Join(cells, "\t")); err != nil {
-			return err
-		}
-	}
-	return aligned.Flush()
-}
-
-// bare returns the last part of a resource name.
-func bare(name string) string { return name[strings.LastIndex(name, "/")+1:] }
-
-func stamp(t *timestamppb.Timestamp) string {
-	if t == nil {
-		return "-"
-	}
-	return t.AsTime().Local().Format(time.DateTime)
-}

@@ -27,10 +27,10 @@ import (
 
 // skillsCommand is about skills.
 type skillsCommand struct {
-	Add      addSkillCommand      `cmd:"" help:"Make a skill of a folder with a SKILL.md, or a new version of it."`
-	List     listSkillsCommand    `cmd:"" help:"List skills."`
-	Versions skillVersionsCommand `cmd:"" help:"List the versions of a skill."`
-	Remove   removeSkillCommand   `cmd:"" help:"Delete a skill with all its versions."`
+	Add      addSkillCommand                               `cmd:"" help:"Make a skill of a folder with a SKILL.md, or a new version of it."`
+	List     lists[listSkills, *sessionv1.Skill]           `cmd:"" help:"List skills."`
+	Versions lists[skillVersions, *sessionv1.SkillVersion] `cmd:"" set:"one=version" help:"List the versions of a skill."`
+	Remove   does[removeSkill]                             `cmd:"" help:"Delete a skill with all its versions."`
 }
 
 // skillOwner is to whom skills belong.
@@ -85,30 +85,22 @@ func (c addSkillCommand) Run(ctx context.Context, s stdio) error {
 }
 
 // putSkill makes a skill of a file, or a new version of the skill that has its name.
-func (b *backend) putSkill(ctx context.Context, user, file string) (made *sessionv1.Skill, err error) {
-	create := &sessionv1.CreateSkillRequest{User: user, File: file, RequestId: id.New()}
-	err = retry(ctx, func() error {
-		resp, err := b.skills.CreateSkill(ctx, create)
-		made = resp.GetSkill()
-		return err
-	})
+func (b *backend) putSkill(ctx context.Context, user, file string) (*sessionv1.Skill, error) {
+	made, err := b.repeat(ctx, &sessionv1.CreateSkillRequest{User: user, File: file})
 	taken, ok := apierr.Detail[*errdetails.ResourceInfo](err)
-	if apierr.Code(err) != codes.AlreadyExists || !ok {
-		return made, err
+	if apierr.Code(err) == codes.AlreadyExists && ok {
+		var found proto.Message
+		if found, err = b.ask(ctx, &sessionv1.GetSkillRequest{Name: taken.GetResourceName(), User: user}); err != nil {
+			return nil, err
+		}
+		made, err = b.repeat(ctx, &sessionv1.UpdateSkillRequest{
+			Name: taken.GetResourceName(), User: user, File: file, ExpectedVersion: resourceOf[*sessionv1.Skill](found).GetVersion(),
+		})
 	}
-	found, err := b.skills.GetSkill(ctx, &sessionv1.GetSkillRequest{Name: taken.GetResourceName(), User: user})
 	if err != nil {
 		return nil, err
 	}
-	update := &sessionv1.UpdateSkillRequest{
-		Name: taken.GetResourceName(), User: user, File: file, ExpectedVersion: found.GetSkill().GetVersion(), RequestId: id.New(),
-	}
-	err = retry(ctx, func() error {
-		resp, err := b.skills.UpdateSkill(ctx, update)
-		made = resp.GetSkill()
-		return err
-	})
-	return made, err
+	return resourceOf[*sessionv1.Skill](made), nil
 }
 
 // maxSkillFolder bounds what is read of a folder. The server has a bound of its own.
@@ -173,90 +165,48 @@ func zipFile(w *zip.Writer, dir, name string) error {
 	return err
 }
 
-type listSkillsCommand struct {
+type listSkills struct {
 	Archived bool `help:"Also list archived skills."`
-	JSON     bool `name:"json" help:"Print one JSON skill per line."`
+	jsonList
 	skillOwner
-	target
 }
 
-// Run lists skills.
-func (c listSkillsCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.Skill
-		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
-			resp, err := b.skills.ListSkills(ctx, &sessionv1.ListSkillsRequest{User: c.name(), ShowArchived: c.Archived, PageSize: size, PageToken: token})
-			all = append(all, resp.GetSkills()...)
-			return len(resp.GetSkills()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		rows := [][]string{{"NAME", "VERSION", "DESCRIPTION"}}
-		for _, x := range all {
-			version := strconv.Itoa(int(x.GetVersion()))
-			if x.GetGlobal() {
-				version = "operator's"
-			}
-			rows = append(rows, []string{strings.TrimPrefix(x.GetName(), "skills/"), version, x.GetDescription()})
-		}
-		return columns(s.out, rows)
-	})
+func (f listSkills) request() proto.Message {
+	return &sessionv1.ListSkillsRequest{User: f.name(), ShowArchived: f.Archived}
 }
 
-type skillVersionsCommand struct {
+func (listSkills) row(x *sessionv1.Skill) [][]string {
+	version := strconv.Itoa(int(x.GetVersion()))
+	if x.GetGlobal() {
+		version = "operator's"
+	}
+	return [][]string{{"NAME", strings.TrimPrefix(x.GetName(), "skills/")}, {"VERSION", version}, {"DESCRIPTION", x.GetDescription()}}
+}
+
+type skillVersions struct {
 	Name string `arg:"" help:"The skill."`
-	JSON bool   `name:"json" help:"Print one JSON version per line."`
+	jsonList
 	skillOwner
-	target
 }
 
-// Run lists the versions of a skill.
-func (c skillVersionsCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.SkillVersion
-		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
-			resp, err := b.skills.ListSkillVersions(ctx, &sessionv1.ListSkillVersionsRequest{Parent: skillName(c.Name), User: c.name(), PageSize: size, PageToken: token})
-			all = append(all, resp.GetVersions()...)
-			return len(resp.GetVersions()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		rows := [][]string{{"VERSION", "MADE", "BY", "FILES", "BYTES"}}
-		for _, v := range all {
-			rows = append(rows, []string{
-				strconv.Itoa(int(v.GetVersion())), stamp(v.GetCreateTime()), v.GetUser(), strconv.Itoa(int(v.GetFiles())), strconv.FormatInt(v.GetSize(), 10),
-			})
-		}
-		return columns(s.out, rows)
-	})
+func (f skillVersions) request() proto.Message {
+	return &sessionv1.ListSkillVersionsRequest{Parent: skillName(f.Name), User: f.name()}
 }
 
-type removeSkillCommand struct {
+func (skillVersions) row(v *sessionv1.SkillVersion) [][]string {
+	return [][]string{
+		{"VERSION", strconv.Itoa(int(v.GetVersion()))}, {"MADE", stamp(v.GetCreateTime())}, {"BY", v.GetUser()},
+		{"FILES", strconv.Itoa(int(v.GetFiles()))}, {"BYTES", strconv.FormatInt(v.GetSize(), 10)},
+	}
+}
+
+type removeSkill struct {
 	Name string `arg:"" help:"The skill."`
 	skillOwner
-	target
 }
 
-// Run deletes a skill.
-func (c removeSkillCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.DeleteSkillRequest{Name: skillName(c.Name), User: c.name(), RequestId: id.New()}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := retry(ctx, func() error {
-			_, err := b.skills.DeleteSkill(ctx, r)
-			return err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		_, err = fmt.Fprintf(s.out, "%s is deleted\n", r.GetName())
-		return err
-	})
+func (f removeSkill) request() proto.Message {
+	return &sessionv1.DeleteSkillRequest{Name: skillName(f.Name), User: f.name()}
 }
+
+func (f removeSkill) done() string { return skillName(f.Name) + " is deleted" }

@@ -1,112 +1,121 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
+
+// tenantsCommand is about tenants, for admins of the tenant default.
+type tenantsCommand struct {
+	Create shows[createTenant, *sessionv1.CreateTenantResponse] `cmd:"" set:"one=tenant, the admin and the key" help:"Make a tenant with an admin. Prints the admin's key, which is not shown again."`
+	List   lists[listTenants, *sessionv1.Tenant]                `cmd:"" help:"List the tenants."`
+}
+
+type createTenant struct {
+	ID    string `arg:"" help:"The tenant's id: up to 63 lower-case letters, digits, - and _."`
+	Admin string `default:"admin" help:"The id of its first admin."`
+	Title string `help:"A name to show."`
+	jsonOne
+	once // a repeated request does not show the key
+}
+
+func (f createTenant) request() proto.Message {
+	return &sessionv1.CreateTenantRequest{TenantId: strings.TrimPrefix(f.ID, "tenants/"), AdminId: f.Admin, Tenant: &sessionv1.Tenant{Title: f.Title}}
+}
+
+func (createTenant) show(s stdio, made *sessionv1.CreateTenantResponse) error {
+	return columns(s.out, [][]string{
+		{"tenant", strings.TrimPrefix(made.GetTenant().GetName(), "tenants/")}, {"admin", userID(made.GetAdmin().GetName())}, {"key", made.GetSecret()},
+	})
+}
+
+type listTenants struct{ jsonList }
+
+func (listTenants) request() proto.Message { return &sessionv1.ListTenantsRequest{} }
+
+func (listTenants) row(t *sessionv1.Tenant) [][]string {
+	return [][]string{{"TENANT", strings.TrimPrefix(t.GetName(), "tenants/")}, {"CREATED", stamp(t.GetCreateTime())}, {"TITLE", t.GetTitle()}}
+}
 
 // usersCommand is about the users of a tenant.
 type usersCommand struct {
-	Create createUserCommand `cmd:"" help:"Make a user, or bring a deleted one back."`
-	List   listUsersCommand  `cmd:"" help:"List users."`
-	Role   roleCommand       `cmd:"" help:"Change what a user may do."`
-	Delete deleteUserCommand `cmd:"" help:"Disable a user and revoke their keys, and the keys that these have made."`
+	Create shows[createUser, *sessionv1.User]               `cmd:"" help:"Make a user, or bring a deleted one back."`
+	List   lists[listUsers, *sessionv1.User]                `cmd:"" help:"List users."`
+	Role   shows[changeRole, *sessionv1.User]               `cmd:"" help:"Change what a user may do."`
+	Delete shows[deleteUser, *sessionv1.DeleteUserResponse] `cmd:"" help:"Disable a user and revoke their keys, and the keys that these have made."`
 }
 
-func userName(given string) string { return "users/" + strings.TrimPrefix(given, "users/") }
+// userID returns the id in a user's name, and userName the name of a user with an id or a name.
+func userID(name string) string { return strings.TrimPrefix(name, "users/") }
 
-type createUserCommand struct {
+func userName(given string) string { return "users/" + userID(given) }
+
+type createUser struct {
 	ID    string `arg:"" help:"The user's id, such as a name or an e-mail address."`
 	Role  string `enum:"viewer,user,operator,admin" default:"user" help:"What the user may do: viewer, user, operator or admin."`
 	Title string `help:"A name to show."`
-	target
+	once
 }
 
-// Run makes a user.
-func (c createUserCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		made, err := b.people.CreateUser(ctx, &sessionv1.CreateUserRequest{
-			UserId: strings.TrimPrefix(c.ID, "users/"), User: &sessionv1.User{Title: c.Title, Role: roleOf(c.Role)}, RequestId: id.New(),
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		_, err = fmt.Fprintf(s.out, "%s is a user with the role %s; make a key with `fairlead keys create --user %s`\n",
-			made.GetUser().GetName(), roleName(made.GetUser().GetRole()), strings.TrimPrefix(c.ID, "users/"))
-		return err
-	})
+func (f createUser) request() proto.Message {
+	return &sessionv1.CreateUserRequest{UserId: userID(f.ID), User: &sessionv1.User{Title: f.Title, Role: roleOf(f.Role)}}
 }
 
-type listUsersCommand struct {
-	Limit int  `default:"50" help:"The most users."`
-	JSON  bool `name:"json" help:"Print one JSON user per line."`
-	target
+func (f createUser) show(s stdio, made *sessionv1.User) error {
+	_, err := fmt.Fprintf(s.out, "%s is a user with the role %s; make a key with `fairlead keys create --user %s`\n",
+		made.GetName(), roleName(made.GetRole()), userID(f.ID))
+	return err
 }
 
-// Run lists users.
-func (c listUsersCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.User
-		err := pages(ctx, c.Limit, func(size int32, token string) (int, string, error) {
-			resp, err := b.people.ListUsers(ctx, &sessionv1.ListUsersRequest{PageSize: size, PageToken: token})
-			all = append(all, resp.GetUsers()...)
-			return len(resp.GetUsers()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		rows := [][]string{{"USER", "ROLE", "STATE", "CREATED", "TITLE"}}
-		for _, u := range all {
-			state := "enabled"
-			if u.GetDisabled() {
-				state = "deleted"
-			}
-			rows = append(rows, []string{strings.TrimPrefix(u.GetName(), "users/"), roleName(u.GetRole()), state, stamp(u.GetCreateTime()), u.GetTitle()})
-		}
-		return columns(s.out, rows)
-	})
+type listUsers struct {
+	Limit int `default:"50" help:"The most users."`
+	jsonList
 }
 
-type roleCommand struct {
+func (f listUsers) limit() int { return f.Limit }
+
+func (listUsers) request() proto.Message { return &sessionv1.ListUsersRequest{} }
+
+func (listUsers) row(u *sessionv1.User) [][]string {
+	state := "enabled"
+	if u.GetDisabled() {
+		state = "deleted"
+	}
+	return [][]string{
+		{"USER", userID(u.GetName())}, {"ROLE", roleName(u.GetRole())}, {"STATE", state}, {"CREATED", stamp(u.GetCreateTime())}, {"TITLE", u.GetTitle()},
+	}
+}
+
+type changeRole struct {
 	ID   string `arg:"" help:"The user."`
 	Role string `arg:"" enum:"viewer,user,operator,admin" help:"viewer, user, operator or admin."`
-	target
+	once
 }
 
-// Run changes a user's role.
-func (c roleCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		u, err := b.people.UpdateUser(ctx, &sessionv1.UpdateUserRequest{Name: userName(c.ID), Role: roleOf(c.Role).Enum(), RequestId: id.New()})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		_, err = fmt.Fprintf(s.out, "%s has the role %s\n", u.GetUser().GetName(), roleName(u.GetUser().GetRole()))
-		return err
-	})
+func (f changeRole) request() proto.Message {
+	return &sessionv1.UpdateUserRequest{Name: userName(f.ID), Role: roleOf(f.Role).Enum()}
 }
 
-type deleteUserCommand struct {
+func (changeRole) show(s stdio, u *sessionv1.User) error {
+	_, err := fmt.Fprintf(s.out, "%s has the role %s\n", u.GetName(), roleName(u.GetRole()))
+	return err
+}
+
+type deleteUser struct {
 	ID string `arg:"" help:"The user."`
-	target
+	once
 }
 
-// Run disables a user.
-func (c deleteUserCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		gone, err := b.people.DeleteUser(ctx, &sessionv1.DeleteUserRequest{Name: userName(c.ID), RequestId: id.New()})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		_, err = fmt.Fprintf(s.out, "%s is disabled, and the keys are revoked; the sessions stay\n%s", userName(c.ID),
-			ended("Revoked, with the keys of others that they have made:", gone.GetRevokedKeys()))
-		return err
-	})
+func (f deleteUser) request() proto.Message {
+	return &sessionv1.DeleteUserRequest{Name: userName(f.ID)}
+}
+
+func (f deleteUser) show(s stdio, gone *sessionv1.DeleteUserResponse) error {
+	_, err := fmt.Fprintf(s.out, "%s is disabled, and the keys are revoked; the sessions stay\n%s", userName(f.ID),
+		ended("Revoked, with the keys of others that they have made:", gone.GetRevokedKeys()))
+	return err
 }

@@ -1,59 +1,49 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
 // webhooksCommand tells other systems when turns end.
 type webhooksCommand struct {
-	Create     createWebhookCommand  `cmd:"" help:"Notify an address when turns end. Prints the signing secret, which is not shown again."`
-	List       listWebhooksCommand   `cmd:"" help:"List the webhooks."`
-	Get        getWebhookCommand     `cmd:"" help:"Show a webhook."`
-	Rotate     rotateWebhookCommand  `cmd:"" help:"Replace a webhook's signing secret. Prints the new one, which is not shown again."`
-	Delete     deleteWebhookCommand  `cmd:"" help:"Delete a webhook and its undelivered messages."`
-	Deliveries listDeliveriesCommand `cmd:"" help:"List a webhook's deliveries, the newest first."`
+	Create     shows[createWebhook, *sessionv1.CreateWebhookResponse]       `cmd:"" set:"one=webhook and its secret" help:"Notify an address when turns end. Prints the signing secret, which is not shown again."`
+	List       lists[listWebhooks, *sessionv1.Webhook]                      `cmd:"" help:"List the webhooks."`
+	Get        shows[getWebhook, *sessionv1.Webhook]                        `cmd:"" help:"Show a webhook."`
+	Rotate     shows[rotateWebhook, *sessionv1.RotateWebhookSecretResponse] `cmd:"" set:"one=webhook and its new secret" help:"Replace a webhook's signing secret. Prints the new one, which is not shown again."`
+	Delete     does[deleteWebhook]                                          `cmd:"" help:"Delete a webhook and its undelivered messages."`
+	Deliveries lists[listDeliveries, *sessionv1.Delivery]                   `cmd:"" set:"one=delivery" help:"List a webhook's deliveries, the newest first."`
 }
 
-func webhookName(given string) string { return "webhooks/" + bare(given) }
+// webhookName names a webhook.
+type webhookName struct {
+	ID string `arg:"" help:"The webhook."`
+}
 
-// createWebhookCommand makes a webhook.
-type createWebhookCommand struct {
+func (n webhookName) name() string { return "webhooks/" + bare(n.ID) }
+
+type createWebhook struct {
 	URL     string `arg:"" help:"Where to send: an https:// address."`
 	Session string `placeholder:"ID" help:"Only turns of this session. The default is all sessions."`
 	ID      string `name:"id" placeholder:"ID" help:"The webhook's id. The server makes one by default."`
-	JSON    bool   `name:"json" help:"Print the webhook and its secret as JSON."`
-	target
+	jsonOne
+	lasting
 }
 
-// Run makes a webhook.
-func (c createWebhookCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.CreateWebhookRequest{Webhook: &sessionv1.Webhook{Url: c.URL}, WebhookId: c.ID, RequestId: id.New()}
-	if c.Session != "" {
-		r.Webhook.Session = sessionName(c.Session)
+func (f createWebhook) request() proto.Message {
+	r := &sessionv1.CreateWebhookRequest{Webhook: &sessionv1.Webhook{Url: f.URL}, WebhookId: f.ID}
+	if f.Session != "" {
+		r.Webhook.Session = sessionName(f.Session)
 	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var resp *sessionv1.CreateWebhookResponse
-		err := retry(ctx, func() (err error) {
-			resp, err = b.webhooks.CreateWebhook(ctx, r)
-			return err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		b.remind(s)
-		if c.JSON {
-			return printJSON(s.out, []*sessionv1.CreateWebhookResponse{resp})
-		}
-		return columns(s.out, append(webhookRows(resp.GetWebhook()), []string{"secret", resp.GetSecret()}))
-	})
+	return r
+}
+
+func (createWebhook) show(s stdio, made *sessionv1.CreateWebhookResponse) error {
+	return columns(s.out, append(webhookRows(made.GetWebhook()), []string{"secret", made.GetSecret()}))
 }
 
 func webhookRows(x *sessionv1.Webhook) [][]string {
@@ -72,146 +62,69 @@ func about(x *sessionv1.Webhook) string {
 	return bare(x.GetSession())
 }
 
-// listWebhooksCommand lists webhooks.
-type listWebhooksCommand struct {
-	JSON bool `name:"json" help:"Print one JSON webhook per line."`
-	target
+type listWebhooks struct{ jsonList }
+
+func (listWebhooks) request() proto.Message { return &sessionv1.ListWebhooksRequest{} }
+
+func (listWebhooks) row(x *sessionv1.Webhook) [][]string {
+	return [][]string{{"WEBHOOK", bare(x.GetName())}, {"SESSION", about(x)}, {"CREATED", stamp(x.GetCreateTime())}, {"URL", x.GetUrl()}}
 }
 
-// Run lists webhooks.
-func (c listWebhooksCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.Webhook
-		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
-			resp, err := b.webhooks.ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})
-			all = append(all, resp.GetWebhooks()...)
-			return len(resp.GetWebhooks()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		rows := [][]string{{"WEBHOOK", "SESSION", "CREATED", "URL"}}
-		for _, x := range all {
-			rows = append(rows, []string{bare(x.GetName()), about(x), stamp(x.GetCreateTime()), x.GetUrl()})
-		}
-		return columns(s.out, rows)
-	})
+type getWebhook struct {
+	webhookName
+	jsonOne
 }
 
-// getWebhookCommand shows a webhook.
-type getWebhookCommand struct {
-	ID   string `arg:"" help:"The webhook."`
-	JSON bool   `name:"json" help:"Print the webhook as JSON."`
-	target
+func (f getWebhook) request() proto.Message {
+	return &sessionv1.GetWebhookRequest{Name: f.name()}
 }
 
-// Run shows a webhook.
-func (c getWebhookCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		resp, err := b.webhooks.GetWebhook(ctx, &sessionv1.GetWebhookRequest{Name: webhookName(c.ID)})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, []*sessionv1.Webhook{resp.GetWebhook()})
-		}
-		return columns(s.out, webhookRows(resp.GetWebhook()))
-	})
+func (getWebhook) show(s stdio, x *sessionv1.Webhook) error { return columns(s.out, webhookRows(x)) }
+
+type rotateWebhook struct {
+	webhookName
+	Revoke bool `help:"End the old secret at once. Without this flag, messages are signed with both secrets for a while."`
+	jsonOne
 }
 
-// rotateWebhookCommand rotates a webhook's secret.
-type rotateWebhookCommand struct {
-	ID     string `arg:"" help:"The webhook."`
-	Revoke bool   `help:"End the old secret at once. Without this flag, messages are signed with both secrets for a while."`
-	JSON   bool   `name:"json" help:"Print the webhook and its new secret as JSON."`
-	target
+func (f rotateWebhook) request() proto.Message {
+	return &sessionv1.RotateWebhookSecretRequest{Name: f.name(), RevokeOld: f.Revoke}
 }
 
-// Run rotates a webhook's secret.
-func (c rotateWebhookCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.RotateWebhookSecretRequest{Name: webhookName(c.ID), RevokeOld: c.Revoke, RequestId: id.New()}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var resp *sessionv1.RotateWebhookSecretResponse
-		err := retry(ctx, func() (err error) {
-			resp, err = b.webhooks.RotateWebhookSecret(ctx, r)
-			return err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, []*sessionv1.RotateWebhookSecretResponse{resp})
-		}
-		return columns(s.out, append(webhookRows(resp.GetWebhook()), []string{"secret", resp.GetSecret()}))
-	})
+func (rotateWebhook) show(s stdio, x *sessionv1.RotateWebhookSecretResponse) error {
+	return columns(s.out, append(webhookRows(x.GetWebhook()), []string{"secret", x.GetSecret()}))
 }
 
-// deleteWebhookCommand deletes a webhook.
-type deleteWebhookCommand struct {
-	ID string `arg:"" help:"The webhook."`
-	target
+type deleteWebhook struct{ webhookName }
+
+func (f deleteWebhook) request() proto.Message {
+	return &sessionv1.DeleteWebhookRequest{Name: f.name()}
 }
 
-// Run deletes a webhook.
-func (c deleteWebhookCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.DeleteWebhookRequest{Name: webhookName(c.ID), RequestId: id.New()}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := retry(ctx, func() error {
-			_, err := b.webhooks.DeleteWebhook(ctx, r)
-			return err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		_, err = fmt.Fprintln(s.out, "deleted")
-		return err
-	})
+func (deleteWebhook) done() string { return "deleted" }
+
+type listDeliveries struct {
+	webhookName
+	Limit int `default:"50" help:"The most deliveries."`
+	jsonList
 }
 
-// listDeliveriesCommand lists deliveries.
-type listDeliveriesCommand struct {
-	ID    string `arg:"" help:"The webhook."`
-	Limit int    `default:"50" help:"The most deliveries."`
-	JSON  bool   `name:"json" help:"Print one JSON delivery per line."`
-	target
+func (f listDeliveries) limit() int { return f.Limit }
+
+func (f listDeliveries) ready() error { return positive(f.Limit) }
+
+func (f listDeliveries) request() proto.Message {
+	return &sessionv1.ListDeliveriesRequest{Parent: f.name()}
 }
 
-// Run lists deliveries.
-func (c listDeliveriesCommand) Run(ctx context.Context, s stdio) error {
-	if c.Limit < 1 {
-		return usage("--limit must be at least 1")
+func (listDeliveries) row(x *sessionv1.Delivery) [][]string {
+	status := ""
+	if x.GetLastStatus() > 0 {
+		status = strconv.Itoa(int(x.GetLastStatus()))
 	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.Delivery
-		err := pages(ctx, c.Limit, func(size int32, token string) (int, string, error) {
-			resp, err := b.webhooks.ListDeliveries(ctx, &sessionv1.ListDeliveriesRequest{Parent: webhookName(c.ID), PageSize: size, PageToken: token})
-			all = append(all, resp.GetDeliveries()...)
-			return len(resp.GetDeliveries()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		return listDeliveries(s.out, all)
-	})
-}
-
-func listDeliveries(w io.Writer, all []*sessionv1.Delivery) error {
-	rows := [][]string{{"SESSION", "TURN", "STATE", "SENT", "STATUS", "CREATED", "NEXT", "LAST ERROR"}}
-	for _, x := range all {
-		status := ""
-		if x.GetLastStatus() > 0 {
-			status = strconv.Itoa(int(x.GetLastStatus()))
-		}
-		session, turn, _ := strings.Cut(x.GetTurn(), "/turns/")
-		rows = append(rows, []string{
-			bare(session), turn, x.GetState(), strconv.Itoa(int(x.GetAttempts())), status, stamp(x.GetCreateTime()), stamp(x.GetNextTime()), x.GetLastError(),
-		})
+	session, turn, _ := strings.Cut(x.GetTurn(), "/turns/")
+	return [][]string{
+		{"SESSION", bare(session)}, {"TURN", turn}, {"STATE", x.GetState()}, {"SENT", strconv.Itoa(int(x.GetAttempts()))}, {"STATUS", status},
+		{"CREATED", stamp(x.GetCreateTime())}, {"NEXT", stamp(x.GetNextTime())}, {"LAST ERROR", x.GetLastError()},
 	}
-	return columns(w, rows)
 }
