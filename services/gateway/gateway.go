@@ -21,21 +21,14 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/a2a"
-	"github.com/fairlead/fairlead/services/gateway/internal/agui"
-	"github.com/fairlead/fairlead/services/gateway/internal/aisdk"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/feed"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
 	"github.com/fairlead/fairlead/services/gateway/internal/idle"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
-	"github.com/fairlead/fairlead/services/gateway/internal/managed"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
-	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
-	"github.com/fairlead/fairlead/services/gateway/internal/openaiagents"
-	"github.com/fairlead/fairlead/services/gateway/internal/rest"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
-	"github.com/fairlead/fairlead/services/gateway/internal/socket"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
-	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
@@ -91,58 +84,25 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
 	rate := limit.NewRate(c.Rate, c.Burst)
-	model := mcp.New(mcp.Config{
-		Sessions: c.MCPSessions, PublicURL: c.PublicURL, Secret: secret(d.Secret), Version: d.Version, Issuers: d.Auth.Issuers(),
-		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
-	}, d.Session, streams, d.Log)
 	shared := stream.Shared{Feeds: feed.NewHub(sessionv1.NewSessionServiceClient(d.Session)), Keeper: idle.New(d.Log)}
-	wires, agents, err := foreign(c, d, streams, shared) //nolint:contextcheck // a request brings its own
+	all, err := newDoors(ctx, c, d, methods, streams, shared)
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
-	handler, err := rest.New(ctx, rest.Config{
-		Stream: stream.Config{
-			Heartbeat: c.Heartbeat, Reconnect: c.Reconnect, WriteTimeout: c.WriteTimeout,
-			OpenTimeout: c.Timeout, MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout,
-		},
-		MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout, Timeout: c.Timeout, AllowedOrigins: c.AllowedOrigins,
-	}, rest.Deps{
-		Session: d.Session, Tools: d.Tools, Methods: methods, Auth: d.Auth, Log: d.Log,
-		Streams: streams, Shared: shared,
-		Rate: rate,
-		MCP:  model,
-		Models: modelproxy.New(modelproxy.Config{
-			MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout, WriteTimeout: c.WriteTimeout,
-		}, d.Session, streams, d.Log),
-		Wires: wires,
-	})
+	handler, err := door.New(door.Config{
+		AllowedOrigins: c.AllowedOrigins, BodyTimeout: c.BodyTimeout, Auth: d.Auth, Rate: rate, Streams: streams, Log: d.Log,
+	}, all.rows)
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
-	s := &Service{handler: handler, mcp: model, agents: agents, shared: shared, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session), rate: rate}
+	s := &Service{
+		handler: handler, mcp: all.mcp, agents: all.agents, shared: shared, origins: c.AllowedOrigins,
+		health: healthv1.NewHealthClient(d.Session), rate: rate,
+	}
 	if d.ServesGRPC {
 		s.grpc = methods
 	}
 	return s, nil
-}
-
-// foreign returns the foreign protocols, and the one of them that is served over gRPC, too.
-func foreign(c Config, d Deps, streams *limit.Streams, waiting stream.Shared) ([]wire.Handler, *a2a.Server, error) {
-	shared, err := wire.New(wire.Config{
-		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
-	}, d.Session, streams, waiting, d.Log)
-	if err != nil {
-		return nil, nil, err
-	}
-	sockets, err := socket.New(shared, c.AllowedOrigins)
-	if err != nil {
-		return nil, nil, err
-	}
-	agents := a2a.New(a2a.Config{PublicURL: c.PublicURL, PublicGRPC: c.PublicGRPC, MaxDepth: c.A2AMaxDepth}, shared, d.Session)
-	return []wire.Handler{
-		aisdk.New(shared, d.Session), agui.New(shared, d.Session, d.Tools), managed.New(shared, d.Session), openaiagents.New(shared, d.Session),
-		agents, sockets,
-	}, agents, nil
 }
 
 // secret returns a secret that is not empty.

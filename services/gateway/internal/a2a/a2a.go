@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
@@ -41,8 +43,6 @@ type Server struct {
 	Config
 	agents sessionv1.AgentServiceClient
 }
-
-var _ wire.Handler = (*Server)(nil)
 
 // New returns a Server.
 func New(c Config, shared *wire.Server, session grpc.ClientConnInterface) *Server {
@@ -101,7 +101,7 @@ type route struct {
 
 func on(template string, methods map[string]string, names ...string) route {
 	pattern := regexp.MustCompile(`\\\{[A-Za-z]+\\\}`).ReplaceAllString(regexp.QuoteMeta(template), `([^/:]+)`)
-	return route{prefix + "{agent}/" + template, regexp.MustCompile("^" + pattern + "$"), methods, names}
+	return route{template, regexp.MustCompile("^" + pattern + "$"), methods, names}
 }
 
 const cardPath = ".well-known/agent-card.json"
@@ -118,55 +118,32 @@ var routes = []route{
 	on("extendedAgentCard", map[string]string{http.MethodGet: "GetExtendedAgentCard"}),
 }
 
-// Match implements wire.Handler.
-func (s *Server) Match(path string) (template string, methods []string) {
-	_, rest, ok := split(path)
+// Match implements door.Door.
+func (s *Server) Match(method, path string) *door.Route {
+	agent, rest, ok := split(path)
+	at := func(template string, methods []string, serve func(c *call) error) *door.Route {
+		return door.At(method, prefix+"{agent}"+template, methods, func(w http.ResponseWriter, r *http.Request) error {
+			return serve(&call{Server: s, w: w, r: r, agent: agent, rpc: rest == ""})
+		})
+	}
 	switch {
 	case !ok:
-		return "", nil
+		return nil
 	case rest == "":
-		return prefix + "{agent}", []string{http.MethodPost}
+		return at("", []string{http.MethodPost}, (*call).serveRPC)
 	case rest == cardPath:
-		return prefix + "{agent}/" + cardPath, []string{http.MethodGet, http.MethodHead}
+		return at("/"+cardPath, []string{http.MethodGet, http.MethodHead}, (*call).card)
 	}
 	for _, rt := range routes {
-		if rt.path.MatchString(rest) {
-			for m := range rt.methods {
-				methods = append(methods, m)
-			}
-			slices.Sort(methods)
-			return rt.template, methods
+		if found := rt.path.FindStringSubmatch(rest); found != nil {
+			return at("/"+rt.template, slices.Sorted(maps.Keys(rt.methods)), func(c *call) error { return c.serveREST(rt, found[1:]) })
 		}
 	}
-	return "", nil
+	return nil
 }
 
-// Serve implements wire.Handler.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
-	release, err := s.Acquire(r)
-	if err != nil {
-		s.Refuse(w, r, err)
-		return
-	}
-	defer release()
-	agent, rest, _ := split(r.URL.Path)
-	c := &call{Server: s, w: w, r: r, agent: agent, rpc: rest == ""}
-	switch {
-	case rest == cardPath:
-		err = c.card() //nolint:contextcheck // the request has the context
-	case c.rpc:
-		c.serveRPC()
-		return
-	default:
-		err = c.serveREST(rest)
-	}
-	if err != nil {
-		s.Refuse(w, r, err)
-	}
-}
-
-// serveRPC answers a call of JSON-RPC.
-func (c *call) serveRPC() {
+// serveRPC answers a call of JSON-RPC. Its errors are in the answer.
+func (c *call) serveRPC() error {
 	var in struct {
 		JSONRPC string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
@@ -181,52 +158,44 @@ func (c *call) serveRPC() {
 				code = rpcInvalidRequest
 			}
 		}
-		refuseRPC(c.w, nil, code, err)
-		return
+		return refuseRPC(c.w, nil, code, err)
 	}
 	if id := strings.TrimSpace(string(in.ID)); in.JSONRPC != "2.0" || id == "" || len(id) > wire.MostID || strings.ContainsAny(id[:1], "{[tf") {
-		refuseRPC(c.w, nil, rpcInvalidRequest, bad("jsonrpc", fmt.Sprintf(`has to be "2.0", beside an id, which is a text or a number of at most %d bytes`, wire.MostID)))
-		return
+		return refuseRPC(c.w, nil, rpcInvalidRequest, bad("jsonrpc",
+			fmt.Sprintf(`has to be "2.0", beside an id, which is a text or a number of at most %d bytes`, wire.MostID)))
 	}
 	c.id, c.params = in.ID, in.Params
 	do, ok := operations[in.Method]
 	if !ok {
-		refuseRPC(c.w, c.id, rpcMethodNotFound, bad("method", problem.Excerpt(in.Method)+" is not served here; the methods are those of A2A 1.0, such as SendMessage"))
-		return
+		return refuseRPC(c.w, c.id, rpcMethodNotFound, bad("method", problem.Excerpt(in.Method)+" is not served here; the methods are those of A2A 1.0, such as SendMessage"))
 	}
 	if err := c.do(do, jsonType); err != nil {
-		refuseRPC(c.w, c.id, rpcCode(err), err)
+		return refuseRPC(c.w, c.id, rpcCode(err), err)
 	}
+	return nil
 }
 
-// serveREST answers a request of the binding to HTTP.
-func (c *call) serveREST(rest string) error {
-	for _, rt := range routes {
-		found := rt.path.FindStringSubmatch(rest)
-		if found == nil {
-			continue
-		}
-		params, err := c.query()
-		if err != nil {
-			return err
-		}
-		if c.r.Method == http.MethodPost && c.r.ContentLength != 0 {
-			if err := c.Decode(c.w, c.r, &params); err != nil {
-				return err
-			}
-			if params == nil { // it was null
-				params = map[string]json.RawMessage{}
-			}
-		}
-		for i, name := range rt.names {
-			params[name], _ = json.Marshal(found[i+1]) //nolint:errchkjson // a text
-		}
-		if c.params, err = json.Marshal(params); err != nil {
-			return err
-		}
-		return c.do(operations[rt.methods[c.r.Method]], mediaType)
+// serveREST answers a request of the binding to HTTP, whose path has these parts.
+func (c *call) serveREST(rt route, parts []string) error {
+	params, err := c.query()
+	if err != nil {
+		return err
 	}
-	return problem.PathNotFound(c.r.URL.Path)
+	if c.r.Method == http.MethodPost && c.r.ContentLength != 0 {
+		if err := c.Decode(c.w, c.r, &params); err != nil {
+			return err
+		}
+		if params == nil { // it was null
+			params = map[string]json.RawMessage{}
+		}
+	}
+	for i, name := range rt.names {
+		params[name], _ = json.Marshal(parts[i]) //nolint:errchkjson // a text
+	}
+	if c.params, err = json.Marshal(params); err != nil {
+		return err
+	}
+	return c.do(operations[rt.methods[c.r.Method]], mediaType)
 }
 
 // numbers are the parameters of a query that are numbers, and flags those that are true or false.

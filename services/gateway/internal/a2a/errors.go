@@ -130,10 +130,10 @@ func codeName(c codes.Code) string {
 	return string(name)
 }
 
-// Refuse implements wire.Handler: in the form of the binding that the path is of.
+// Refuse implements door.Door: in the form of the binding that the path is of.
 func (s *Server) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if _, rest, _ := split(r.URL.Path); rest == "" {
-		refuseRPC(w, nil, rpcCode(err), err)
+		_ = refuseRPC(w, nil, rpcCode(err), err)
 		return
 	}
 	refuse(w, wire.FaultOf(err).Status, mediaType, restError(err), err)
@@ -141,7 +141,7 @@ func (s *Server) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // refuseRPC answers a call of JSON-RPC with an error. What any agent could answer is of the call, and its HTTP status is 200;
 // what the server refuses, such as a credential or a client that asks too often, has the HTTP status.
-func refuseRPC(w http.ResponseWriter, id json.RawMessage, code int, err error) {
+func refuseRPC(w http.ResponseWriter, id json.RawMessage, code int, err error) error {
 	status := wire.FaultOf(err).Status
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusTooManyRequests,
@@ -150,6 +150,7 @@ func refuseRPC(w http.ResponseWriter, id json.RawMessage, code int, err error) {
 		status = http.StatusOK
 	}
 	refuse(w, status, jsonType, rpcError(id, code, err), err)
+	return nil
 }
 
 func refuse(w http.ResponseWriter, status int, kind string, body object, err error) {

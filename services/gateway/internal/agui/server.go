@@ -19,6 +19,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 )
@@ -32,8 +33,6 @@ type Server struct {
 	// feedbacks keeps what people think of answers.
 	feedbacks sessionv1.FeedbackServiceClient
 }
-
-var _ wire.Handler = (*Server)(nil)
 
 // New returns a Server.
 func New(shared *wire.Server, session, tools grpc.ClientConnInterface) *Server {
@@ -53,41 +52,23 @@ func split(path string) (agent, rest string, ok bool) {
 	return agent, rest, ok && agent != ""
 }
 
-// Match implements wire.Handler.
-func (s *Server) Match(path string) (route string, methods []string) {
-	_, rest, ok := split(path)
+// Match implements door.Door.
+func (s *Server) Match(method, path string) *door.Route {
+	agent, rest, ok := split(path)
 	if !ok {
-		return "", nil
+		return nil
 	}
+	at, to := prefix+"{agent}/"+rest, sides[rest]
 	if rest == "" {
-		return prefix + "{agent}", []string{http.MethodPost}
+		at, to = prefix+"{agent}", side{http.MethodPost, (*Server).run}
 	}
-	if side, found := sides[rest]; found {
-		return prefix + "{agent}/" + rest, []string{side.method}
+	if to.serve == nil {
+		return nil
 	}
-	return "", nil
+	return door.At(method, at, []string{to.method}, func(w http.ResponseWriter, r *http.Request) error { return to.serve(s, w, r, agent) })
 }
 
-// Serve implements wire.Handler.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
-	release, err := s.Acquire(r)
-	if err != nil {
-		s.Refuse(w, r, err)
-		return
-	}
-	defer release()
-	agent, rest, _ := split(r.URL.Path)
-	if rest == "" {
-		err = s.run(w, r, agent)
-	} else {
-		err = sides[rest].serve(s, w, r, agent)
-	}
-	if err != nil {
-		s.Refuse(w, r, err)
-	}
-}
-
-// Refuse implements wire.Handler: the official client shows the status, and takes the body as the error's payload.
+// Refuse implements door.Door: the official client shows the status, and takes the body as the error's payload.
 func (s *Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	f := wire.FaultOf(err)
 	f.Headers(w.Header(), codec.ContentType)

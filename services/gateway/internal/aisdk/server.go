@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -33,31 +34,29 @@ type Server struct {
 	points sessionv1.CheckpointServiceClient
 }
 
-var _ wire.Handler = (*Server)(nil)
-
 // New returns a Server.
 func New(s *wire.Server, session grpc.ClientConnInterface) *Server {
 	return &Server{s, sessionv1.NewCheckpointServiceClient(session)}
 }
 
-// Match implements wire.Handler.
-func (*Server) Match(path string) (route string, methods []string) {
+// Match implements door.Door.
+func (s *Server) Match(method, path string) *door.Route {
 	rest, ok := strings.CutPrefix(path, root)
 	switch {
 	case !ok || rest != "" && !strings.HasPrefix(rest, "/"):
-		return "", nil
+		return nil
 	case strings.Trim(rest, "/") == "":
-		return root, []string{http.MethodPost}
+		return door.At(method, root, []string{http.MethodPost}, s.serve)
 	case strings.HasSuffix(rest, "/stream"):
-		return root + "/{id}/stream", []string{http.MethodGet}
+		return door.At(method, root+"/{id}/stream", []string{http.MethodGet}, s.serve)
 	case strings.HasSuffix(rest, "/stop"):
-		return root + "/{id}/stop", []string{http.MethodPost}
+		return door.At(method, root+"/{id}/stop", []string{http.MethodPost}, s.serve)
 	default:
-		return root + "/{id}", []string{http.MethodGet}
+		return door.At(method, root+"/{id}", []string{http.MethodGet}, s.serve)
 	}
 }
 
-// Refuse implements wire.Handler: clients show the body of a refusal.
+// Refuse implements door.Door: clients show the body of a refusal.
 func (*Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	f := wire.FaultOf(err)
 	f.Headers(w.Header(), "text/plain; charset=utf-8")
@@ -65,23 +64,11 @@ func (*Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	_, _ = w.Write([]byte(f.Message)) // an error means that the client has gone
 }
 
-// Serve implements wire.Handler.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
-	if err := s.serve(w, r); err != nil {
-		s.Refuse(w, r, err)
-	}
-}
-
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	form, err := formOf(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	release, err := s.Acquire(r)
-	if err != nil {
-		return err
-	}
-	defer release()
 	rest := strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), root), "/")
 	if rest == "" {
 		return s.post(w, r, form)

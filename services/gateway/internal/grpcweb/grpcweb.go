@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
@@ -60,24 +61,40 @@ func form(r *http.Request) (string, bool) {
 	return name, err == nil && (name == binaryType || name == textType)
 }
 
-// Serve answers a request for which Is holds.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
+// Match implements door.Door. A path that is no RPC's is refused here, too, if the request is a call.
+func (s *Server) Match(method, path string) *door.Route {
+	rt := &door.Route{Allow: []string{http.MethodPost}, Open: access.Open(path)}
+	if s.Methods.Find(path) != nil { // keep the number of span names small
+		rt.Pattern = "gRPC-Web " + path
+	} else if method != http.MethodPost {
+		return nil
+	}
+	if method == http.MethodPost {
+		rt.Serve = s.serve
+	}
+	return rt
+}
+
+// serve answers a request for which Is holds. Its errors are in the answer.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	a := s.begin(w, r)
+	a.end(s.call(w, r, a))
+	return nil
+}
+
+func (s *Server) call(w http.ResponseWriter, r *http.Request, a *answer) error {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	m := s.Methods.Find(r.URL.Path)
 	switch {
 	case m == nil:
-		a.end(problem.PathNotFound(r.URL.Path))
-		return
+		return problem.PathNotFound(r.URL.Path)
 	case m.ClientStreams:
-		a.end(problem.NoClientStreams(m.Name))
-		return
+		return problem.NoClientStreams(m.Name)
 	}
 	limited, stop, err := deadline(ctx, r.Header.Get("Grpc-Timeout"))
 	if err != nil {
-		a.end(err)
-		return
+		return err
 	}
 	defer stop()
 	request, err := s.request(w, r)
@@ -92,10 +109,10 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil && problem.HTTPStatus(err) >= http.StatusInternalServerError {
 		s.Log.WarnContext(ctx, "request failed", "request_id", w.Header().Get(headers.RequestID), "rpc", m.Name, "error", err)
 	}
-	a.end(err)
+	return err
 }
 
-// Refuse answers a call with an error, instead of Serve.
+// Refuse implements door.Door.
 func (s *Server) Refuse(w http.ResponseWriter, r *http.Request, err error) { s.begin(w, r).end(err) }
 
 func (s *Server) unary(ctx context.Context, a *answer, m *forward.Method, request []byte) error {

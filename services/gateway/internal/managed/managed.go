@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
@@ -137,61 +138,64 @@ func table(agents *agentsServer, environments *environmentsServer, sessions *ses
 // others are resources of the API that are not served.
 var others = regexp.MustCompile(`^/anthropic/v1/(agents|environments|sessions|files|vaults|memory_stores|deployments|deployment_runs|skills|dreams|tunnels|user_profiles)(/.*)?$`)
 
-// Match implements wire.Handler. Paths of the API that are not served are matched, too, so that their errors say so.
-func (s *Server) Match(path string) (pattern string, methods []string) {
+// Match implements door.Door. Paths of the API that are not served are matched, too, so that their errors say so.
+func (s *Server) Match(method, path string) *door.Route {
 	if !utf8.ValidString(path) { // gRPC cannot transport it
-		return "", nil
+		return nil
 	}
-	for _, rt := range s.routes {
-		if rt.path.MatchString(path) {
-			pattern, methods = rt.template, append(methods, rt.method)
-		}
-	}
-	if pattern == "" && others.MatchString(path) {
-		return Prefix + "/v1/{other}", []string{http.MethodGet, http.MethodPost, http.MethodDelete}
-	}
-	return pattern, methods
-}
-
-// Serve implements wire.Handler.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
-	if err := s.serve(w, r); err != nil { //nolint:contextcheck // the request has the context
-		s.Refuse(w, r, err)
-	}
-}
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
-	w.Header().Set("Request-Id", w.Header().Get(headers.RequestID))
-	for _, rt := range s.routes {
-		found := rt.path.FindStringSubmatch(r.URL.Path)
-		if found == nil || rt.method != r.Method {
-			continue
-		}
-		c := &request{w: w, r: r, id: found[1:]}
-		if err := c.authorize(rt); err != nil {
-			return err
-		}
-		if r.Method == http.MethodPost && !isUpload(r) {
-			var err error
-			if c.body, err = s.read(w, r); err != nil {
-				return err
+	rt := &door.Route{}
+	for _, on := range s.routes {
+		if ids := on.path.FindStringSubmatch(path); ids != nil {
+			rt.Pattern, rt.Allow = method+" "+on.template, append(rt.Allow, on.method)
+			if rt.Serve == nil && method == on.method {
+				rt.Serve = func(w http.ResponseWriter, r *http.Request) error {
+					return s.serve(on, &request{w: w, r: r, id: ids[1:]})
+				}
 			}
 		}
-		if r.Method != http.MethodGet && !strings.Contains(rt.template, "/work") { // a work item names its holder
-			var err error
-			if c.key, err = s.claim(c); err != nil {
-				return err
-			}
-		}
-		answer, err := rt.serve(c)
-		if wire.Misnamed(err) {
-			err = none("resource", strings.Join(c.id, "/"))
-		}
-		if err != nil || answer == nil {
+	}
+	switch {
+	case len(rt.Allow) > 0:
+		return rt
+	case others.MatchString(path):
+		return door.At(method, Prefix+"/v1/{other}", []string{http.MethodGet, http.MethodPost, http.MethodDelete}, notServed)
+	}
+	return nil
+}
+
+// serve answers a request on a route.
+func (s *Server) serve(on route, c *request) error {
+	label(c.w)
+	if err := c.authorize(on); err != nil {
+		return err
+	}
+	var err error
+	if c.r.Method == http.MethodPost && !isUpload(c.r) {
+		if c.body, err = s.read(c.w, c.r); err != nil {
 			return err
 		}
-		return write(w, answer)
 	}
+	if c.r.Method != http.MethodGet && !strings.Contains(on.template, "/work") { // a work item names its holder
+		if c.key, err = s.claim(c); err != nil {
+			return err
+		}
+	}
+	answer, err := on.serve(c)
+	if wire.Misnamed(err) {
+		err = none("resource", strings.Join(c.id, "/"))
+	}
+	if err != nil || answer == nil {
+		return err
+	}
+	return write(c.w, answer)
+}
+
+// label sets the header in which the clients look for the id of a request.
+func label(w http.ResponseWriter) { w.Header().Set("Request-Id", w.Header().Get(headers.RequestID)) }
+
+// notServed refuses a request for what Fairlead does not have.
+func notServed(w http.ResponseWriter, r *http.Request) error {
+	label(w)
 	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, strings.TrimPrefix(r.URL.Path, Prefix)+
 		" is not served: Fairlead serves agents, environments, sessions with events and threads, and files of this API. It has no vaults, memory stores, deployments or skills under it")
 }
@@ -214,7 +218,7 @@ var names = map[string]string{
 	"session.budget": "budget", "session.environment": "environment_id", "session.agent": "agent",
 }
 
-// Refuse implements wire.Handler.
+// Refuse implements door.Door.
 func (s *Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	fault := wire.FaultOf(err)
 	f := modelapi.Failure{Status: fault.Status, Message: fault.Message, After: fault.After}

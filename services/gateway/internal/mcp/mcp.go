@@ -21,7 +21,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -31,7 +30,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
-	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -71,11 +70,11 @@ type Config struct {
 
 // Server serves MCP.
 type Server struct {
+	door.Problems
 	Config
 	sessions sessionv1.SessionServiceClient
 	tools    sessionv1.SessionToolServiceClient
 	servers  sessionv1.McpServiceClient
-	streams  *limit.Streams
 	log      *slog.Logger
 
 	mu     sync.Mutex
@@ -85,10 +84,10 @@ type Server struct {
 }
 
 // New returns a server for the session service behind a connection.
-func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, log *slog.Logger) *Server {
+func New(c Config, session grpc.ClientConnInterface, log *slog.Logger) *Server {
 	s := &Server{
 		Config: c, sessions: sessionv1.NewSessionServiceClient(session), tools: sessionv1.NewSessionToolServiceClient(session),
-		servers: sessionv1.NewMcpServiceClient(session), streams: streams, log: log, scopes: map[scopeKey]*scope{},
+		servers: sessionv1.NewMcpServiceClient(session), log: log, scopes: map[scopeKey]*scope{},
 	}
 	s.MaxBody = min(s.MaxBody, maxBody)
 	events := sdk.NewMemoryEventStore(nil)
@@ -115,60 +114,60 @@ func (s *Server) Close() {
 	}
 }
 
-// Methods are the methods that the paths take.
-var Methods = []string{http.MethodDelete, http.MethodGet, http.MethodOptions, http.MethodPost}
-
-// Match reports whether a path is served here.
-func Match(path string) bool { return paths.MatchString(path) }
+// methods are the methods that the paths take.
+var methods = []string{http.MethodDelete, http.MethodGet, http.MethodOptions, http.MethodPost}
 
 var paths = regexp.MustCompile(`^/mcp(?:/agents/([a-z][a-z0-9-]{0,62})|/sessions/([a-z0-9][a-z0-9-]{0,62}))?$`)
 
-// Pattern returns the path for people and for traces.
-func Pattern(path string) string {
+// pattern returns the path for people and for traces; "" for a path of something else.
+func pattern(path string) string {
 	switch m := paths.FindStringSubmatch(path); {
-	case m != nil && m[1] != "":
+	case m == nil:
+		return ""
+	case m[1] != "":
 		return "/mcp/agents/{agent}"
-	case m != nil && m[2] != "":
+	case m[2] != "":
 		return "/mcp/sessions/{session}"
 	default:
 		return "/mcp"
 	}
 }
 
-// Serve answers a request whose caller is known.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
-	if !slices.Contains(Methods, r.Method) {
-		w.Header().Set("Allow", strings.Join(Methods, ", "))
-		problem.Write(w, problem.MethodNotAllowed(r.Method, r.URL.Path, Methods))
-		return
+// Match implements door.Door.
+func (s *Server) Match(method, path string) *door.Route {
+	at := pattern(path)
+	if at == "" {
+		return nil
 	}
-	release, err := s.streams.Acquire(limit.Of(r))
-	if err != nil {
-		problem.Write(w, err)
-		return
+	rt := &door.Route{Allow: methods, Pattern: at}
+	if method != http.MethodOptions && slices.Contains(methods, method) {
+		rt.Serve = s.serve
 	}
-	defer release()
+	return rt
+}
+
+// serve answers a request whose caller is known.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	if r, err = s.buffered(w, r); err != nil {
-		problem.Write(w, err)
-		return
+		return err
 	}
 	found, err := s.scope(r)
 	if err != nil {
-		problem.Write(w, err)
-		return
+		return err
 	}
 	out := newStream(w, s.Heartbeat, s.WriteTimeout)
 	defer out.close()
 	ctx := context.WithValue(context.WithValue(r.Context(), scopeValue{}, found), streamValue{}, out)
-	r = r.WithContext(ctx) //nolint:contextcheck // it is made of the request's
+	r = r.WithContext(ctx)
 	r.Header = r.Header.Clone()
 	r.Header.Set("Authorization", "Bearer known") // the credential ends here
 	defer found.watch(r)()
 	if s.Sessions && r.Header.Get("Mcp-Protocol-Version") < modern {
 		s.stateful.ServeHTTP(out, r)
-		return
+	} else {
+		s.stateless.ServeHTTP(out, r)
 	}
-	s.stateless.ServeHTTP(out, r)
+	return nil
 }
 
 // buffered reads the body, within its limits, so that no deadline of reading remains for the answer.

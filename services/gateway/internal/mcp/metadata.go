@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
@@ -19,41 +20,46 @@ const clientPath, callbackPath = "/v1/mcp/client", "/v1/mcp/callback"
 // metadataOf returns the path whose metadata a path has, and whether it has any.
 func metadataOf(path string) (resource string, ok bool) {
 	resource, ok = strings.CutPrefix(path, wellKnown)
-	return resource, ok && (resource == "" || Match(resource))
+	return resource, ok && (resource == "" || pattern(resource) != "")
 }
 
-// ServeMetadata answers a request for the metadata of a path here, and reports whether it was one. Without issuers
-// there are none. It also serves the client id metadata document, where authorization servers can reach it.
-func (s *Server) ServeMetadata(w http.ResponseWriter, r *http.Request) bool {
-	if r.URL.Path == clientPath && strings.HasPrefix(s.PublicURL, "https://") {
-		serveJSON(w, r, clientPath, s.client())
-		return true
+// Metadata is the door of the documents with which clients and authorization servers find out who Fairlead is: the
+// metadata of the paths of the protocol, if tokens of an issuer open them, and the client id metadata document, where
+// authorization servers can reach it.
+type Metadata struct{ *Server }
+
+// Match implements door.Door.
+func (s Metadata) Match(_, path string) *door.Route {
+	if path == clientPath && strings.HasPrefix(s.PublicURL, "https://") {
+		return published(clientPath, func(*http.Request) any { return s.client() })
 	}
-	resource, ok := metadataOf(r.URL.Path)
+	resource, ok := metadataOf(path)
 	if !ok || len(s.Issuers) == 0 {
-		return false
+		return nil
 	}
-	serveJSON(w, r, wellKnown, metadata{s.base(r) + resource, s.Issuers, []string{"header"}, "Fairlead"})
-	return true
+	return published(wellKnown, func(r *http.Request) any {
+		return metadata{s.base(r) + resource, s.Issuers, []string{"header"}, "Fairlead"}
+	})
 }
 
-// serveJSON answers a request for a document that everyone may read.
-func serveJSON(w http.ResponseWriter, r *http.Request, pattern string, document any) {
-	r.Pattern = pattern
-	allowed := []string{http.MethodGet, http.MethodHead, http.MethodOptions}
-	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	switch r.Method {
-	case http.MethodOptions:
-		w.WriteHeader(http.StatusNoContent)
-		return
-	case http.MethodGet, http.MethodHead:
-	default:
-		problem.Write(w, problem.MethodNotAllowed(r.Method, r.URL.Path, allowed))
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	// The client has gone if it cannot be written.
-	_ = json.NewEncoder(w).Encode(document) //nolint:errchkjson // strings always marshal
+// published returns the route of a document that everyone may read.
+func published(pattern string, of func(*http.Request) any) *door.Route {
+	return &door.Route{Pattern: pattern, Open: true, Serve: func(w http.ResponseWriter, r *http.Request) error {
+		allowed := []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		switch r.Method {
+		case http.MethodOptions:
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		case http.MethodGet, http.MethodHead:
+			w.Header().Set("Content-Type", "application/json")
+			// The client has gone if it cannot be written.
+			_ = json.NewEncoder(w).Encode(of(r))
+			return nil
+		default:
+			return problem.MethodNotAllowed(r.Method, r.URL.Path, allowed)
+		}
+	}}
 }
 
 // client is Fairlead as a client of authorization servers: a public one, which uses PKCE.
@@ -84,7 +90,7 @@ type metadata struct {
 // Resource returns the address that a path has as a resource of its own, for which an authorization server makes tokens;
 // "" if it is no path of the protocol, or public-url is not set: the Host of a request is the client's word.
 func (s *Server) Resource(path string) string {
-	if s.PublicURL == "" || !Match(path) {
+	if s.PublicURL == "" || pattern(path) == "" {
 		return ""
 	}
 	return strings.TrimSuffix(s.PublicURL, "/") + path
@@ -92,7 +98,7 @@ func (s *Server) Resource(path string) string {
 
 // Challenge tells a client without a valid credential where it finds out how to log in.
 func (s *Server) Challenge(w http.ResponseWriter, r *http.Request) {
-	if !Match(r.URL.Path) || len(s.Issuers) == 0 {
+	if pattern(r.URL.Path) == "" || len(s.Issuers) == 0 {
 		return
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.base(r)+wellKnown+r.URL.Path+`"`)

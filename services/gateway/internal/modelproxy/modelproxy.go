@@ -3,6 +3,7 @@
 package modelproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -15,8 +16,8 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
-	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
@@ -35,22 +36,24 @@ type Config struct {
 // Server passes requests on. It is safe for concurrent use.
 type Server struct {
 	Config
-	client  sessionv1.ModelProxyServiceClient
-	streams *limit.Streams
-	log     *slog.Logger
+	client sessionv1.ModelProxyServiceClient
+	log    *slog.Logger
 }
 
 // New returns a server for the session service behind a connection.
-func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, log *slog.Logger) *Server {
+func New(c Config, session grpc.ClientConnInterface, log *slog.Logger) *Server {
 	c.MaxBody = min(c.MaxBody, maxBody)
-	return &Server{Config: c, client: sessionv1.NewModelProxyServiceClient(session), streams: streams, log: log}
+	return &Server{Config: c, client: sessionv1.NewModelProxyServiceClient(session), log: log}
 }
 
 // NoKey is the key of clients without a credential: the SDKs insist on one.
 const NoKey = "none"
 
-// Identify removes a key that stands for no credential.
+// Identify removes a key that stands for no credential. Clients of other wires below the same paths send it, too.
 func Identify(r *http.Request) {
+	if _, ok := modelapi.Match(r.URL.Path); !ok {
+		return
+	}
 	if r.Header.Get("X-Api-Key") == NoKey {
 		r.Header.Del("X-Api-Key")
 	}
@@ -59,8 +62,25 @@ func Identify(r *http.Request) {
 	}
 }
 
-// Refuse answers with an error of ours in the form of the API.
-func Refuse(w http.ResponseWriter, route modelapi.Route, err error) {
+// Match implements door.Door. The service answers for methods and paths that the APIs do not have.
+func (s *Server) Match(method, path string) *door.Route {
+	route, ok := modelapi.Match(path)
+	if !ok {
+		return nil
+	}
+	rt := &door.Route{Serve: func(w http.ResponseWriter, r *http.Request) error { return s.serve(w, r, route) }}
+	if route.Operation == modelapi.Unknown {
+		return rt
+	}
+	if rt.Allow, rt.Pattern = []string{route.Method}, route.Method+" "+route.Pattern; method == http.MethodOptions {
+		rt.Serve = nil
+	}
+	return rt
+}
+
+// Refuse implements door.Door.
+func (*Server) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	route, _ := modelapi.Match(r.URL.Path)
 	st := problem.Status(err)
 	f := modelapi.Failure{Status: problem.HTTPStatus(err), Message: st.Message()}
 	f.After, _ = problem.RetryAfter(st)
@@ -98,20 +118,13 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request, route modelapi.
 	return req, err
 }
 
-// Serve answers a request whose caller is known.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request, route modelapi.Route) {
-	release, err := s.streams.Acquire(limit.Of(r))
-	if err != nil {
-		Refuse(w, route, err)
-		return
-	}
-	defer release()
+// serve answers a request whose caller is known.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, route modelapi.Route) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel() // a client that has gone, or reads nothing, ends the call
 	req, err := s.request(w, r, route)
 	if err != nil {
-		Refuse(w, route, err)
-		return
+		return err
 	}
 	answer, err := s.client.CallModel(ctx, req)
 	var piece *sessionv1.CallModelResponse
@@ -119,11 +132,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, route modelapi.Ro
 		piece, err = answer.Recv()
 	}
 	if err != nil {
-		if ended := auth.Ended(ctx); ended != nil {
-			err = ended
-		}
-		Refuse(w, route, err)
-		return
+		return cmp.Or(auth.Ended(ctx), err)
 	}
 	head := piece.GetHead()
 	for name, value := range head.GetHeaders() {
@@ -131,6 +140,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, route modelapi.Ro
 	}
 	w.WriteHeader(int(head.GetStatus()))
 	s.copy(w, r, answer)
+	return nil
 }
 
 // copy passes the body on. It panics to cut off an answer that cannot be completed.

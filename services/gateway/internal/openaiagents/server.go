@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
@@ -31,8 +32,6 @@ type Server struct {
 	routes []route
 	*base
 }
-
-var _ wire.Handler = (*Server)(nil)
 
 // base is what all parts of the wire share.
 type base struct {
@@ -111,68 +110,55 @@ var (
 	never = regexp.MustCompile(`^/openai/v1/(vaults|agents/(environments|automations))(/.*)?$`)
 )
 
-// find returns the routes of a path: they have one template.
-func (s *Server) find(path string) (found []route) {
-	if never.MatchString(path) {
+// Match implements door.Door. Paths of the API that are not served are matched, too, so that their errors say so. The
+// routes of a path have one template.
+func (s *Server) Match(method, path string) *door.Route {
+	if !all.MatchString(path) || !utf8.ValidString(path) { // gRPC cannot transport it
 		return nil
 	}
-	for _, rt := range s.routes {
-		if rt.path.MatchString(path) && (len(found) == 0 || found[0].template == rt.template) {
-			found = append(found, rt)
-		}
-	}
-	return found
-}
-
-// Match implements wire.Handler. Paths of the API that are not served are matched, too, so that their errors say so.
-func (s *Server) Match(path string) (pattern string, methods []string) {
-	if !all.MatchString(path) || !utf8.ValidString(path) { // gRPC cannot transport it
-		return "", nil
-	}
-	found := s.find(path)
-	if len(found) == 0 {
-		return Prefix + "/{other}", []string{http.MethodGet, http.MethodPost, http.MethodDelete}
-	}
-	for _, rt := range found {
-		methods = append(methods, rt.method)
-	}
-	return found[0].template, methods
-}
-
-// Serve implements wire.Handler.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
-	if err := s.serve(w, r); err != nil {
-		s.Refuse(w, r, err)
-	}
-}
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
-	for _, rt := range s.find(r.URL.Path) {
-		if rt.method != r.Method {
+	rt, template := &door.Route{}, ""
+	for _, on := range s.routes {
+		ids := on.path.FindStringSubmatch(path)
+		if ids == nil || never.MatchString(path) || template != "" && template != on.template {
 			continue
 		}
-		c := &request{w: w, r: r, id: rt.path.FindStringSubmatch(r.URL.Path)[1:]}
-		if r.Method == http.MethodPost {
-			var err error
-			if c.body, err = s.read(w, r); err != nil {
-				return err
+		template, rt.Pattern, rt.Allow = on.template, method+" "+on.template, append(rt.Allow, on.method)
+		if method == on.method {
+			rt.Serve = func(w http.ResponseWriter, r *http.Request) error {
+				return s.serve(on, &request{w: w, r: r, id: ids[1:]})
 			}
 		}
-		if r.Method != http.MethodGet {
-			var err error
-			if c.key, err = s.Claim(r, "openai-agents", c.body); err != nil {
-				return err
-			}
-		}
-		answer, err := rt.serve(c)
-		if wire.Misnamed(err) {
-			err = none("resource", strings.Join(c.id, "/"))
-		}
-		if err != nil || answer == nil {
+	}
+	if template != "" {
+		return rt
+	}
+	return door.At(method, Prefix+"/{other}", []string{http.MethodGet, http.MethodPost, http.MethodDelete}, notServed)
+}
+
+// serve answers a request on a route.
+func (s *Server) serve(on route, c *request) (err error) {
+	if c.r.Method == http.MethodPost {
+		if c.body, err = s.read(c.w, c.r); err != nil {
 			return err
 		}
-		return write(w, answer)
 	}
+	if c.r.Method != http.MethodGet {
+		if c.key, err = s.Claim(c.r, "openai-agents", c.body); err != nil {
+			return err
+		}
+	}
+	answer, err := on.serve(c)
+	if wire.Misnamed(err) {
+		err = none("resource", strings.Join(c.id, "/"))
+	}
+	if err != nil || answer == nil {
+		return err
+	}
+	return write(c.w, answer)
+}
+
+// notServed refuses a request for what Fairlead does not have.
+func notServed(_ http.ResponseWriter, r *http.Request) error {
 	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, strings.TrimPrefix(r.URL.Path, Prefix)+
 		" is not served: Fairlead serves agents and sessions of this API, with events, turns, items, artifacts and subagents. "+
 		"It has no automations, vaults, environments or traces under it; schedules and environments of its own are at /v1")
@@ -196,7 +182,7 @@ var names = map[string]string{
 	"session.agent": "agent_id", "client_tools": "agent.tools", "spec.network": "environment.network",
 }
 
-// Refuse implements wire.Handler.
+// Refuse implements door.Door.
 func (s *Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	fault := wire.FaultOf(err)
 	f := modelapi.Failure{Status: fault.Status, Message: fault.Message, After: fault.After, Param: fault.Field}

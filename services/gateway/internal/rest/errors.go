@@ -15,7 +15,7 @@ import (
 )
 
 // writeError answers with an error of grpc-gateway or of a service.
-func (a *api) writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	err = cmp.Or(auth.Ended(ctx), err)
 	if b, ok := r.Body.(*codec.Body); ok && b.Err() != nil {
 		err = b.Err() // err has only its text
@@ -26,7 +26,7 @@ func (a *api) writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Mar
 		}
 	}
 	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
-		a.log.WarnContext(ctx, "request failed", "request_id", w.Header().Get(headers.RequestID), "route", routeOf(ctx).Template, "error", err)
+		s.log.WarnContext(ctx, "request failed", "request_id", w.Header().Get(headers.RequestID), "route", routeOf(ctx).Template, "error", err)
 	}
 	problem.Write(w, err)
 }

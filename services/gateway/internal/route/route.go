@@ -53,7 +53,7 @@ func (r *Route) Content() protoreflect.MessageDescriptor {
 func (r *Route) Stream() bool { return r.stream }
 
 // Table has all routes. It does not change after New.
-type Table struct{ routes, open []*Route }
+type Table struct{ routes []*Route }
 
 // packages are the packages of the protos that have public services.
 var packages = []protoreflect.FullName{
@@ -100,9 +100,6 @@ func New() (*Table, error) {
 			}
 			if r != nil {
 				t.routes = append(t.routes, r)
-				if r.open() {
-					t.open = append(t.open, r)
-				}
 			}
 		}
 	}
@@ -131,23 +128,9 @@ func (t *Table) Match(path string) []*Route {
 	return found
 }
 
-func (r *Route) open() bool {
+// Open reports whether the RPC needs no credential.
+func (r *Route) Open() bool {
 	return access.Open("/" + string(r.RPC.Parent()) + "/" + string(r.RPC.Name()))
-}
-
-// Open reports whether the RPC that answers a method on a path needs no credential.
-func (t *Table) Open(method, path string) bool {
-	for _, o := range t.open { // they are few, and all requests come by here
-		if !o.pattern.MatchString(path) {
-			continue
-		}
-		for _, r := range t.Match(path) {
-			if r.Takes(method) {
-				return r.open()
-			}
-		}
-	}
-	return false
 }
 
 // Takes reports whether a method is the route's. HEAD is GET without the body, which the server drops.

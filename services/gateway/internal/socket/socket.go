@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/wire"
@@ -34,12 +35,11 @@ var inSession = regexp.MustCompile(`^/v1/(sessions/[a-z0-9][a-z0-9-]{0,62})/ws$`
 
 // Server serves sockets. It is safe for concurrent use.
 type Server struct {
+	door.Problems
 	*wire.Server
 	metrics *stream.Metrics
 	guard   *http.CrossOriginProtection
 }
-
-var _ wire.Handler = (*Server)(nil)
 
 // New returns a Server. Pages of the allowed origins may open sockets, besides those of the server's own.
 func New(s *wire.Server, allowedOrigins []string) (*Server, error) {
@@ -58,7 +58,7 @@ func New(s *wire.Server, allowedOrigins []string) (*Server, error) {
 
 // Identify moves the credential of a browser's socket to where every other request has it.
 func Identify(r *http.Request) {
-	if route, _ := match(r.URL.Path); route == "" || r.Header.Get("Authorization") != "" {
+	if r.Header.Get("Authorization") != "" {
 		return
 	}
 	var kept []string
@@ -93,22 +93,13 @@ func match(path string) (route, session string) {
 	return "", ""
 }
 
-// Match implements wire.Handler.
-func (*Server) Match(path string) (route string, methods []string) {
-	if route, _ = match(path); route == "" {
-		return "", nil
+// Match implements door.Door.
+func (s *Server) Match(method, path string) *door.Route {
+	route, _ := match(path)
+	if route == "" {
+		return nil
 	}
-	return route, []string{http.MethodGet}
-}
-
-// Refuse implements wire.Handler.
-func (*Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) { problem.Write(w, err) }
-
-// Serve implements wire.Handler.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
-	if err := s.serve(w, r); err != nil {
-		problem.Write(w, err)
-	}
+	return door.At(method, route, []string{http.MethodGet}, s.serve)
 }
 
 // serve returns an error for a request that gets no socket.
@@ -120,11 +111,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	release, err := s.Acquire(r)
-	if err != nil {
-		return err
-	}
-	defer release()
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{Protocol}, InsecureSkipVerify: true}) // check has looked at the origin
 	if err != nil {
 		return nil // it is answered

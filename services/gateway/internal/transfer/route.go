@@ -4,8 +4,9 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 )
 
 // Route is one method on the path of a file.
@@ -14,14 +15,11 @@ type Route struct {
 	// Template is the path for traces and people.
 	Template string
 
-	// Open means that the route needs no credential: its request has a secret of its own.
-	Open bool
-
+	open    bool              // it needs no credential: its request has a secret of its own
 	head    bool              // the route also takes HEAD
 	options func(http.Header) // sets further headers of the answer to OPTIONS; may be nil
 	pattern *regexp.Regexp
 	serve   func(s *Server, w http.ResponseWriter, r *http.Request, names []string) error
-	names   []string // what the path names
 }
 
 const session = `(sessions/[a-z0-9][a-z0-9-]{0,62})`
@@ -64,7 +62,7 @@ var routes = []Route{
 		serve: (*Server).readBlob,
 	},
 	{
-		Method: http.MethodPost, Template: "/v1/triggers/{trigger}:fire", Open: true, pattern: regexp.MustCompile(`^/v1/(triggers/` + fileID + `):fire$`),
+		Method: http.MethodPost, Template: "/v1/triggers/{trigger}:fire", open: true, pattern: regexp.MustCompile(`^/v1/(triggers/` + fileID + `):fire$`),
 		serve: (*Server).fire,
 	},
 	{
@@ -95,45 +93,30 @@ var filePath = regexp.MustCompile(`(?s)^/v1/` + session + `/files/(.+)$`)
 // Routes returns all routes.
 func Routes() []Route { return slices.Clone(routes) }
 
-// Match returns the routes at a path, one for each method.
-func Match(path string) (found []Route) {
+// Match implements door.Door.
+func (s *Server) Match(method, path string) *door.Route {
 	if !utf8.ValidString(path) { // gRPC cannot transport the name
 		return nil
 	}
-	for _, r := range routes {
-		if m := r.pattern.FindStringSubmatch(path); m != nil {
-			r.names = m[1:]
-			found = append(found, r)
+	found := &door.Route{}
+	for _, on := range routes {
+		m := on.pattern.FindStringSubmatch(path)
+		if m == nil {
+			continue
+		}
+		found.Allow, found.Options = append(found.Allow, on.Method), on.options
+		if on.head {
+			found.Allow = append(found.Allow, http.MethodHead)
+		}
+		if method == on.Method || on.head && method == http.MethodHead {
+			found.Pattern, found.Open = on.Method+" "+on.Template, on.open
+			found.Serve = func(w http.ResponseWriter, r *http.Request) error { return s.on(w, r, on, m[1:]) }
 		}
 	}
+	if len(found.Allow) == 0 {
+		return nil
+	}
+	found.Allow = append(found.Allow, http.MethodOptions)
+	slices.Sort(found.Allow)
 	return found
-}
-
-// Takes reports whether the route serves a method.
-func (r Route) Takes(method string) bool {
-	return method == r.Method || r.head && method == http.MethodHead
-}
-
-// Describe answers the method OPTIONS at a path with these routes.
-func Describe(w http.ResponseWriter, routes []Route) {
-	for _, r := range routes {
-		if r.options != nil {
-			r.options(w.Header())
-		}
-	}
-	w.Header().Set("Allow", strings.Join(Allow(routes), ", "))
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// Allow returns the methods of routes in the form of the header Allow.
-func Allow(routes []Route) []string {
-	methods := []string{http.MethodOptions}
-	for _, r := range routes {
-		methods = append(methods, r.Method)
-		if r.head {
-			methods = append(methods, http.MethodHead)
-		}
-	}
-	slices.Sort(methods)
-	return methods
 }

@@ -22,8 +22,8 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
-	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
@@ -31,35 +31,33 @@ import (
 
 // Server serves requests with files. It is safe for concurrent use.
 type Server struct {
+	door.Problems
 	Client sessionv1.SessionServiceClient
 	Files  sessionv1.SessionFileServiceClient
 	Blobs  sessionv1.FileServiceClient
 	// Triggers takes deliveries.
 	Triggers sessionv1.TriggerServiceClient
-	Streams  *limit.Streams // a file counts as a stream while it is transferred
 	// WriteTimeout bounds how long a reader may take nothing, and BodyTimeout how long a sender may send
 	// nothing.
 	WriteTimeout, BodyTimeout time.Duration
 	Log                       *slog.Logger
 }
 
-// Serve serves a request on its route. It cuts off a broken answer, so that it does not look like a whole
+// on serves a request on its route. It cuts off a broken answer, so that it does not look like a whole
 // file.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request, on Route) {
-	release, err := s.Streams.Acquire(limit.Of(r))
-	if err != nil {
-		problem.Write(w, err)
-		return
+func (s *Server) on(w http.ResponseWriter, r *http.Request, at Route, names []string) error {
+	if err := codec.CheckContentEncoding(r.Header); err != nil {
+		return err
 	}
-	defer release()
-	if err = on.serve(s, w, r, on.names); err == nil {
-		return
+	err := at.serve(s, w, r, names)
+	if err == nil {
+		return nil
 	}
 	err = cmp.Or(auth.Ended(r.Context()), err)
 	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
 		s.Log.WarnContext(r.Context(), "request failed", "request_id", w.Header().Get(headers.RequestID), "route", r.Pattern, "error", err)
 	}
-	problem.Write(w, err)
+	return err
 }
 
 // parameters reads the query. Names may have either of two forms.

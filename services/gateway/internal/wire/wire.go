@@ -67,14 +67,3 @@ func (s *Server) Acquire(r *http.Request) (release func(), err error) {
 	}
 	return idle.Until(r.Context(), release), nil
 }
-
-// Handler serves one protocol below paths of its own.
-type Handler interface {
-	// Match returns the route of a path, such as "/v1/ai-sdk/chat/{id}", and its methods; "" if the path is not of the
-	// protocol.
-	Match(path string) (route string, methods []string)
-	// Serve answers a request whose caller is known and whose path and method match.
-	Serve(w http.ResponseWriter, r *http.Request)
-	// Refuse answers a request with an error, in the form of the protocol.
-	Refuse(w http.ResponseWriter, r *http.Request, err error)
-}

@@ -1,4 +1,4 @@
-package rest
+package door
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 )
 
 // around wraps the handler with the middleware of every request.
-func (a *api) around(h http.Handler) (http.Handler, error) {
+func (t *table) around(h http.Handler, policy headers.Policy) (http.Handler, error) {
 	guard := http.NewCrossOriginProtection()
-	for _, origin := range a.cfg.AllowedOrigins {
+	for _, origin := range t.AllowedOrigins {
 		if err := guard.AddTrustedOrigin(origin); err != nil {
 			return nil, fmt.Errorf("allowed origin %q: %w", origin, err)
 		}
@@ -24,9 +24,8 @@ func (a *api) around(h http.Handler) (http.Handler, error) {
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, problem.CrossOrigin(r.Header.Get("Origin")))
 	}))
-	policy := headers.Policy{AllowedOrigins: a.cfg.AllowedOrigins, Methods: a.methods}
 	h = policy.Around(guard.Handler(h))
-	return otelhttp.NewHandler(a.recovered(h), "gateway",
+	return otelhttp.NewHandler(t.recovered(h), "gateway",
 		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return spanName(r.Method, r.Pattern) })), nil
 }
 
@@ -44,7 +43,7 @@ func spanName(m, pattern string) string {
 
 // recovered answers a panic with 500. It cuts off an answer that has begun, so that it does not look
 // complete.
-func (a *api) recovered(next http.Handler) http.Handler {
+func (t *table) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := &begun{ResponseWriter: w}
 		defer func(ctx context.Context) {
@@ -52,7 +51,7 @@ func (a *api) recovered(next http.Handler) http.Handler {
 			case p == nil:
 				return
 			case p != http.ErrAbortHandler: //nolint:errorlint // net/http compares it so
-				a.log.ErrorContext(ctx, "panic in a request", "method", r.Method, "request_id", w.Header().Get(headers.RequestID), "panic", p, "stack", string(debug.Stack()))
+				t.Log.ErrorContext(ctx, "panic in a request", "method", r.Method, "request_id", w.Header().Get(headers.RequestID), "panic", p, "stack", string(debug.Stack()))
 			}
 			if began.yes {
 				panic(http.ErrAbortHandler)

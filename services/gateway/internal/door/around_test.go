@@ -1,4 +1,4 @@
-package rest
+package door
 
 import (
 	"io"
@@ -11,8 +11,8 @@ import (
 
 func TestAPanicIsAnErrorOfItsRequestAlone(t *testing.T) {
 	var log strings.Builder
-	a := &api{log: slog.New(slog.NewTextHandler(&log, nil))}
-	srv := httptest.NewServer(a.recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	doors := &table{Config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	srv := httptest.NewServer(doors.recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/late" {
 			_, _ = io.WriteString(w, "half")
 			_ = http.NewResponseController(w).Flush()
