@@ -4,22 +4,22 @@ import (
 	"context"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/gateway/internal/a2a"
-	"github.com/fairlead/fairlead/services/gateway/internal/agui"
-	"github.com/fairlead/fairlead/services/gateway/internal/aisdk"
 	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
 	"github.com/fairlead/fairlead/services/gateway/internal/grpcweb"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
-	"github.com/fairlead/fairlead/services/gateway/internal/managed"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
 	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
-	"github.com/fairlead/fairlead/services/gateway/internal/openaiagents"
 	"github.com/fairlead/fairlead/services/gateway/internal/rest"
 	"github.com/fairlead/fairlead/services/gateway/internal/socket"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
-	"github.com/fairlead/fairlead/services/gateway/internal/wire"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/a2a"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/agui"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/aisdk"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/managed"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/openaiagents"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // doors are all that the gateway answers over HTTP, and the doors that also serve something else.

@@ -20,7 +20,6 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/gateway/internal/a2a"
 	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/feed"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
@@ -29,6 +28,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/a2a"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )

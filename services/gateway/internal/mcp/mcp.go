@@ -32,7 +32,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
-	"github.com/fairlead/fairlead/services/gateway/internal/wire"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
-	"github.com/fairlead/fairlead/services/gateway/internal/wire"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"

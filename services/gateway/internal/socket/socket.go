@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
-	"github.com/fairlead/fairlead/services/gateway/internal/wire"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // Protocol is the subprotocol of a socket. A client need not name it, unless it offers others.

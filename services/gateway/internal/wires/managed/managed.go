@@ -1,0 +1,254 @@
+// Package managed serves the wire of Claude Managed Agents: the agents, environments, sessions and files of Anthropic's
+// API, for its official clients. It keeps nothing: what our resources have no place for is in their metadata.
+package managed
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
+	"github.com/fairlead/fairlead/services/gateway/internal/headers"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+// Prefix is where clients find the wire: their base URL ends before "/v1".
+const Prefix = "/anthropic"
+
+// Prefixes of ids.
+const (
+	agentPrefix       = "agent_"
+	environmentPrefix = "env_"
+	sessionPrefix     = "sesn_"
+	threadPrefix      = "sthr_"
+	filePrefix        = "file_"
+)
+
+// Server serves the wire. It is safe for concurrent use.
+type Server struct {
+	routes []route
+	*base
+}
+
+// base is what all parts of the wire share.
+type base struct {
+	*wire.Server
+	agentClient       sessionv1.AgentServiceClient
+	environmentClient sessionv1.EnvironmentServiceClient
+}
+
+// The parts of the wire, by resource.
+type (
+	agentsServer       struct{ *base }
+	environmentsServer struct{ *base }
+	filesServer        struct {
+		*base
+		blobs      sessionv1.FileServiceClient
+		workspaces sessionv1.SessionFileServiceClient
+	}
+	sessionsServer struct {
+		*base
+		files *filesServer
+	}
+	eventsServer struct{ *base }
+)
+
+// New returns a Server of the session service behind a connection.
+func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
+	b := &base{
+		Server: shared, agentClient: sessionv1.NewAgentServiceClient(session), environmentClient: sessionv1.NewEnvironmentServiceClient(session),
+	}
+	environments := &environmentsServer{b}
+	files := &filesServer{b, sessionv1.NewFileServiceClient(session), sessionv1.NewSessionFileServiceClient(session)}
+	return &Server{base: b, routes: table(
+		&agentsServer{b}, environments, &sessionsServer{b, files}, &eventsServer{b}, files, &workServer{environments, sessionv1.NewWorkServiceClient(session)},
+	)}
+}
+
+// handler answers a request with what it returns as JSON; with nil it has answered itself.
+type handler func(c *request) (any, error)
+
+// route is one path of the wire.
+type route struct {
+	method, template string
+	path             *regexp.Regexp
+	serve            handler
+	worker           bool // also for the keys of environments
+}
+
+// request is one request.
+type request struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	id   []string // the parts of the path that are ids
+	body []byte
+	key  string // the idempotency key; empty for reads
+
+	caller principal.Principal
+	queues []string // the environments to whose work queues the caller is limited
+}
+
+var parameter = regexp.MustCompile(`\\\{[a-z]+\\\}`)
+
+func on(method, template string, h handler) route {
+	pattern := parameter.ReplaceAllString(regexp.QuoteMeta(Prefix+"/v1"+template), `([^/]+)`)
+	return route{method: method, template: Prefix + "/v1" + template, path: regexp.MustCompile("^" + pattern + "$"), serve: h}
+}
+
+// forWorkers lets the keys of environments use a route.
+func forWorkers(rt route) route {
+	rt.worker = true
+	return rt
+}
+
+func table(agents *agentsServer, environments *environmentsServer, sessions *sessionsServer, events *eventsServer, files *filesServer, work *workServer) []route {
+	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
+	return []route{
+		on(post, "/agents", agents.createAgent), on(get, "/agents", agents.listAgents), on(get, "/agents/{agent}", agents.getAgent), on(post, "/agents/{agent}", agents.updateAgent),
+		on(post, "/agents/{agent}/archive", agents.archiveAgent), on(get, "/agents/{agent}/versions", agents.listVersions),
+		on(post, "/environments", environments.createEnvironment), on(get, "/environments", environments.listEnvironments), on(get, "/environments/{environment}", environments.getEnvironment),
+		on(post, "/environments/{environment}", environments.updateEnvironment), on(remove, "/environments/{environment}", environments.deleteEnvironment),
+		on(post, "/environments/{environment}/archive", environments.archiveEnvironment),
+		on(post, "/sessions", sessions.createSession), on(get, "/sessions", sessions.listSessions), forWorkers(on(get, "/sessions/{session}", sessions.getSession)), on(post, "/sessions/{session}", sessions.updateSession),
+		on(remove, "/sessions/{session}", sessions.deleteSession), on(post, "/sessions/{session}/archive", sessions.archiveSession),
+		on(get, "/sessions/{session}/resources", sessions.listResources),
+		forWorkers(on(post, "/sessions/{session}/events", events.sendEvents)), forWorkers(on(get, "/sessions/{session}/events", events.listEvents)),
+		forWorkers(on(get, "/sessions/{session}/events/stream", events.streamEvents)),
+		on(get, "/sessions/{session}/threads", sessions.listThreads), on(get, "/sessions/{session}/threads/{thread}", sessions.getThread),
+		on(get, "/sessions/{session}/threads/{thread}/events", events.listEvents), on(get, "/sessions/{session}/threads/{thread}/stream", events.streamEvents),
+		on(get, "/environments/{environment}/work/poll", work.poll), on(get, "/environments/{environment}/work/stats", work.stats), on(get, "/environments/{environment}/work", work.listWork),
+		on(get, "/environments/{environment}/work/{work}", work.getWork), on(post, "/environments/{environment}/work/{work}", work.updateWork),
+		on(post, "/environments/{environment}/work/{work}/ack", work.acknowledge), on(post, "/environments/{environment}/work/{work}/heartbeat", work.heartbeat),
+		on(post, "/environments/{environment}/work/{work}/stop", work.stopWork),
+		on(post, "/files", files.uploadFile), on(get, "/files", files.listFiles), on(get, "/files/{file}", files.getFile), on(get, "/files/{file}/content", files.fileContent), on(remove, "/files/{file}", files.deleteFile),
+	}
+}
+
+// others are resources of the API that are not served.
+var others = regexp.MustCompile(`^/anthropic/v1/(agents|environments|sessions|files|vaults|memory_stores|deployments|deployment_runs|skills|dreams|tunnels|user_profiles)(/.*)?$`)
+
+// Match implements door.Door. Paths of the API that are not served are matched, too, so that their errors say so.
+func (s *Server) Match(method, path string) *door.Route {
+	if !utf8.ValidString(path) { // gRPC cannot transport it
+		return nil
+	}
+	rt := &door.Route{}
+	for _, on := range s.routes {
+		if ids := on.path.FindStringSubmatch(path); ids != nil {
+			rt.Pattern, rt.Allow = method+" "+on.template, append(rt.Allow, on.method)
+			if rt.Serve == nil && method == on.method {
+				rt.Serve = func(w http.ResponseWriter, r *http.Request) error {
+					return s.serve(on, &request{w: w, r: r, id: ids[1:]})
+				}
+			}
+		}
+	}
+	switch {
+	case len(rt.Allow) > 0:
+		return rt
+	case others.MatchString(path):
+		return door.At(method, Prefix+"/v1/{other}", []string{http.MethodGet, http.MethodPost, http.MethodDelete}, notServed)
+	}
+	return nil
+}
+
+// serve answers a request on a route.
+func (s *Server) serve(on route, c *request) error {
+	label(c.w)
+	if err := c.authorize(on); err != nil {
+		return err
+	}
+	var err error
+	if c.r.Method == http.MethodPost && !isUpload(c.r) {
+		if c.body, err = s.read(c.w, c.r); err != nil {
+			return err
+		}
+	}
+	if c.r.Method != http.MethodGet && !strings.Contains(on.template, "/work") { // a work item names its holder
+		if c.key, err = s.claim(c); err != nil {
+			return err
+		}
+	}
+	answer, err := on.serve(c)
+	if wire.Misnamed(err) {
+		err = none("resource", strings.Join(c.id, "/"))
+	}
+	if err != nil || answer == nil {
+		return err
+	}
+	return write(c.w, answer)
+}
+
+// label sets the header in which the clients look for the id of a request.
+func label(w http.ResponseWriter) { w.Header().Set("Request-Id", w.Header().Get(headers.RequestID)) }
+
+// notServed refuses a request for what Fairlead does not have.
+func notServed(w http.ResponseWriter, r *http.Request) error {
+	label(w)
+	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, strings.TrimPrefix(r.URL.Path, Prefix)+
+		" is not served: Fairlead serves agents, environments, sessions with events and threads, and files of this API. It has no vaults, memory stores, deployments or skills under it")
+}
+
+// write answers with JSON.
+func write(w http.ResponseWriter, answer any) error {
+	b, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(b) // an error here means that the client has gone
+	return nil
+}
+
+// names are our fields that have another name on the wire.
+var names = map[string]string{
+	"spec.prompt": "system", "spec.model": "model", "spec.tools": "tools", "spec.mcp_servers": "mcp_servers", "spec.description": "description",
+	"spec.permissions": "tools", "spec.network": "config.networking", "spec.metadata_json": "metadata", "session.metadata_json": "metadata", "session.title": "title",
+	"session.budget": "budget", "session.environment": "environment_id", "session.agent": "agent",
+}
+
+// Refuse implements door.Door.
+func (s *Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
+	fault := wire.FaultOf(err)
+	f := modelapi.Failure{Status: fault.Status, Message: fault.Message, After: fault.After}
+	if field := fault.Field; field != "" && !strings.Contains(f.Message, field) {
+		if ours, ok := names[field]; ok {
+			field = ours
+		}
+		f.Message = field + ": " + f.Message
+		if bad, ok := apierr.Detail[*errdetails.BadRequest](err); ok && !strings.Contains(f.Message, bad.GetFieldViolations()[0].GetDescription()) {
+			f.Message += " (" + bad.GetFieldViolations()[0].GetDescription() + ")"
+		}
+	}
+	if f.Status == http.StatusConflict {
+		f.Retry = modelapi.Never
+	}
+	if f.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	modelapi.Anthropic.Write(w, f, w.Header().Get(headers.RequestID))
+}
+
+// ReasonBadField is the reason of a request with a field that is wrong or not served.
+const ReasonBadField = "BAD_FIELD"
+
+// bad refuses a request because of a field.
+func bad(field, what string) error {
+	return apierr.New(codes.InvalidArgument, problem.Domain, ReasonBadField, field+": "+what, apierr.Field(field, what))
+}
+
+// none refuses a request for a resource that is not there.
+func none(what, id string) error {
+	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, "there is no "+what+" "+problem.Excerpt(id))
+}

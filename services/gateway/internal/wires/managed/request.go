@@ -1,0 +1,177 @@
+package managed
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+)
+
+// read reads the body of a request; an empty one counts as an empty object.
+func (s *base) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if err := codec.CheckContentEncoding(r.Header); err != nil {
+		return nil, err
+	}
+	body, err := codec.NewBody(w, r, s.MaxBody, s.BodyTimeout).Bytes()
+	if err == nil && len(strings.TrimSpace(string(body))) == 0 {
+		body = []byte("{}")
+	}
+	return body, err
+}
+
+// decode reads the JSON of a body; unknown fields are ignored.
+func (c *request) decode(to any) error { return wire.DecodeJSON(c.body, to) }
+
+// has reports which fields a body has.
+func (c *request) has() map[string]json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	_ = json.Unmarshal(c.body, &fields) // decode has reported what is wrong
+	return fields
+}
+
+// isUpload reports whether a request brings a file.
+func isUpload(r *http.Request) bool {
+	return r.Method == http.MethodPost && r.URL.Path == Prefix+"/v1/files"
+}
+
+// claim returns the idempotency key of a request. An upload without a key of the client's own is always a first attempt.
+func (s *base) claim(c *request) (string, error) {
+	if isUpload(c.r) && c.r.Header.Get("Idempotency-Key") == "" { // it is not read yet, so two of them cannot be told apart
+		return wire.RequestID("managed", id.New()), nil
+	}
+	return s.Claim(c.r, "managed", c.body)
+}
+
+// part returns the key of one of several effects of a request.
+func (c *request) part(n int) string { return c.key + "." + strconv.Itoa(n) }
+
+// within bounds a call of a service.
+func (s *base) within(c *request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.r.Context(), s.Timeout)
+}
+
+// list are the parameters that lists share.
+type list struct {
+	limit    int
+	page     string
+	archived bool
+	oldest   bool
+	query    url.Values
+}
+
+// list reads the parameters of a list. Unknown ones are ignored.
+func (c *request) list(dflt, most int, oldest bool) (list, error) {
+	q := c.r.URL.Query()
+	l := list{limit: dflt, page: q.Get("page"), archived: q.Get("include_archived") == "true", oldest: oldest, query: q}
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return l, bad("limit", problem.Excerpt(text)+" is not a number above 0")
+		}
+		l.limit = min(n, most)
+	}
+	switch order := q.Get("order"); order {
+	case "":
+	case "asc", "desc":
+		l.oldest = order == "asc"
+	default:
+		return l, bad("order", problem.Excerpt(order)+" is neither asc nor desc")
+	}
+	return l, nil
+}
+
+// between returns whether a time is within the range that a list asks for.
+func (l list) between() (func(time.Time) bool, error) {
+	var checks []func(time.Time) bool
+	for _, op := range []string{"gt", "gte", "lt", "lte"} {
+		name := "created_at[" + op + "]"
+		text := l.query.Get(name)
+		if text == "" {
+			continue
+		}
+		bound, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return nil, bad(name, problem.Excerpt(text)+" is not a time of the form 2026-05-01T12:00:00Z")
+		}
+		checks = append(checks, func(t time.Time) bool {
+			switch d := t.Compare(bound); op {
+			case "gt":
+				return d > 0
+			case "gte":
+				return d >= 0
+			case "lt":
+				return d < 0
+			default:
+				return d <= 0
+			}
+		})
+	}
+	return func(t time.Time) bool {
+		for _, ok := range checks {
+			if !ok(t) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+// page returns a page of a list.
+func page(data []any, next string) map[string]any {
+	if data == nil {
+		data = []any{}
+	}
+	out := map[string]any{"data": data, "next_page": nil}
+	if next != "" {
+		out["next_page"] = next
+	}
+	return out
+}
+
+// metadata is what a client keeps with a resource.
+type metadata map[string]*string
+
+const (
+	mostMetadata = 16
+	mostKey      = 64
+	mostValue    = 512
+)
+
+// merged returns what a client's metadata become: a null takes a key away.
+func (m metadata) merged(into map[string]string) (map[string]string, error) {
+	out := map[string]string{}
+	for k, v := range into {
+		out[k] = v
+	}
+	for k, v := range m {
+		if v == nil {
+			delete(out, k)
+			continue
+		}
+		if utf8.RuneCountInString(k) > mostKey || utf8.RuneCountInString(*v) > mostValue {
+			return nil, bad("metadata", "a key has at most 64 characters, and a value 512: "+problem.Excerpt(k))
+		}
+		out[k] = *v
+	}
+	if len(out) > mostMetadata {
+		return nil, bad("metadata", "there are at most 16 pairs")
+	}
+	return out, nil
+}
+
+// optional returns null for an empty text.
+func optional(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}

@@ -1,0 +1,231 @@
+// Package openaiagents serves the wire of OpenAI's Agents API: agents, sessions with their events, turns, items,
+// artifacts and subagents, for the official OpenAI clients. It keeps nothing: what our resources have no place for is in their
+// metadata.
+package openaiagents
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/door"
+	"github.com/fairlead/fairlead/services/gateway/internal/headers"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
+)
+
+// Prefix is where clients find the wire: their base URL. The model proxy serves other paths below it.
+const Prefix = "/openai/v1"
+
+// Server serves the wire. It is safe for concurrent use.
+type Server struct {
+	routes []route
+	*base
+}
+
+// base is what all parts of the wire share.
+type base struct {
+	*wire.Server
+	agentClient  sessionv1.AgentServiceClient
+	environments sessionv1.EnvironmentServiceClient
+	files        sessionv1.SessionFileServiceClient
+}
+
+// The parts of the wire, by resource.
+type (
+	agentsServer    struct{ *base }
+	sessionsServer  struct{ *base }
+	eventsServer    struct{ *base }
+	artifactsServer struct{ *base }
+)
+
+// New returns a Server of the session service behind a connection.
+func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
+	b := &base{
+		Server: shared, agentClient: sessionv1.NewAgentServiceClient(session), environments: sessionv1.NewEnvironmentServiceClient(session),
+		files: sessionv1.NewSessionFileServiceClient(session),
+	}
+	return &Server{base: b, routes: table(&agentsServer{b}, &sessionsServer{b}, &eventsServer{b}, &artifactsServer{b}, &subagentsServer{&eventsServer{b}})}
+}
+
+// handler answers a request with what it returns as JSON; with nil it has answered itself.
+type handler func(c *request) (any, error)
+
+// route is one path of the wire.
+type route struct {
+	method, template string
+	path             *regexp.Regexp
+	serve            handler
+}
+
+// request is one request.
+type request struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	id   []string // the parts of the path that are ids
+	body []byte
+	key  string // the idempotency key; empty for reads
+}
+
+var parameter = regexp.MustCompile(`\\\{[a-z]+\\\}`)
+
+func on(method, template string, h handler) route {
+	pattern := parameter.ReplaceAllString(regexp.QuoteMeta(Prefix+template), `([^/]+)`)
+	return route{method, Prefix + template, regexp.MustCompile("^" + pattern + "$"), h}
+}
+
+func table(agents *agentsServer, sessions *sessionsServer, events *eventsServer, artifacts *artifactsServer, subagents *subagentsServer) []route {
+	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
+	const session = "/agents/sessions/{session}"
+	const subagent = session + "/subagents/{subagent}"
+	return []route{
+		on(post, "/agents/sessions", sessions.createSession), on(get, "/agents/sessions", sessions.listSessions),
+		on(get, session, sessions.getSession), on(post, session, sessions.updateSession), on(remove, session, sessions.deleteSession),
+		on(post, session+"/events", events.sendEvents), on(get, session+"/events", events.streamEvents),
+		on(get, session+"/items", events.listItems),
+		on(get, session+"/turns", events.listTurns), on(get, session+"/turns/{turn}", events.getTurn), on(get, session+"/turns/{turn}/items", events.listTurnItems),
+		on(get, session+"/artifacts", artifacts.listArtifacts), on(get, session+"/artifacts/{artifact}", artifacts.getArtifact),
+		on(remove, session+"/artifacts/{artifact}", artifacts.deleteArtifact), on(get, session+"/artifacts/{artifact}/content", artifacts.artifactContent),
+		on(get, session+"/subagents", subagents.listSubagents), on(get, subagent, subagents.getSubagent), on(get, subagent+"/items", subagents.inChild(events.listItems)),
+		on(get, subagent+"/turns", subagents.turnOf(events.listTurns)), on(get, subagent+"/turns/{turn}", subagents.turnOf(events.getTurn)),
+		on(get, subagent+"/turns/{turn}/items", subagents.inChild(events.listTurnItems)),
+		on(post, "/agents", agents.createAgent), on(get, "/agents", agents.listAgents),
+		on(get, "/agents/{agent}", agents.getAgent), on(post, "/agents/{agent}", agents.updateAgent), on(remove, "/agents/{agent}", agents.deleteAgent),
+	}
+}
+
+// all are the paths of the API; never are those below them that look like others and are not served.
+var (
+	all   = regexp.MustCompile(`^/openai/v1/(agents|vaults)(/.*)?$`)
+	never = regexp.MustCompile(`^/openai/v1/(vaults|agents/(environments|automations))(/.*)?$`)
+)
+
+// Match implements door.Door. Paths of the API that are not served are matched, too, so that their errors say so. The
+// routes of a path have one template.
+func (s *Server) Match(method, path string) *door.Route {
+	if !all.MatchString(path) || !utf8.ValidString(path) { // gRPC cannot transport it
+		return nil
+	}
+	rt, template := &door.Route{}, ""
+	for _, on := range s.routes {
+		ids := on.path.FindStringSubmatch(path)
+		if ids == nil || never.MatchString(path) || template != "" && template != on.template {
+			continue
+		}
+		template, rt.Pattern, rt.Allow = on.template, method+" "+on.template, append(rt.Allow, on.method)
+		if method == on.method {
+			rt.Serve = func(w http.ResponseWriter, r *http.Request) error {
+				return s.serve(on, &request{w: w, r: r, id: ids[1:]})
+			}
+		}
+	}
+	if template != "" {
+		return rt
+	}
+	return door.At(method, Prefix+"/{other}", []string{http.MethodGet, http.MethodPost, http.MethodDelete}, notServed)
+}
+
+// serve answers a request on a route.
+func (s *Server) serve(on route, c *request) (err error) {
+	if c.r.Method == http.MethodPost {
+		if c.body, err = s.read(c.w, c.r); err != nil {
+			return err
+		}
+	}
+	if c.r.Method != http.MethodGet {
+		if c.key, err = s.Claim(c.r, "openai-agents", c.body); err != nil {
+			return err
+		}
+	}
+	answer, err := on.serve(c)
+	if wire.Misnamed(err) {
+		err = none("resource", strings.Join(c.id, "/"))
+	}
+	if err != nil || answer == nil {
+		return err
+	}
+	return write(c.w, answer)
+}
+
+// notServed refuses a request for what Fairlead does not have.
+func notServed(_ http.ResponseWriter, r *http.Request) error {
+	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, strings.TrimPrefix(r.URL.Path, Prefix)+
+		" is not served: Fairlead serves agents and sessions of this API, with events, turns, items, artifacts and subagents. "+
+		"It has no automations, vaults, environments or traces under it; schedules and environments of its own are at /v1")
+}
+
+// write answers with JSON.
+func write(w http.ResponseWriter, answer any) error {
+	b, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(b) // an error here means that the client has gone
+	return nil
+}
+
+// names are our fields that have another name on the wire.
+var names = map[string]string{
+	"spec.prompt": "instructions", "spec.model": "model", "spec.tools": "tools", "spec.mcp_servers": "tools", "spec.output_schema_json": "text.format.schema",
+	"spec.metadata_json": "metadata", "session.metadata_json": "metadata", "session.budget": "spend_control", "session.environment": "environment",
+	"session.agent": "agent_id", "client_tools": "agent.tools", "spec.network": "environment.network",
+}
+
+// Refuse implements door.Door.
+func (s *Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
+	fault := wire.FaultOf(err)
+	f := modelapi.Failure{Status: fault.Status, Message: fault.Message, After: fault.After, Param: fault.Field}
+	if ours, ok := names[f.Param]; ok {
+		f.Param = ours
+	}
+	if bad, ok := apierr.Detail[*errdetails.BadRequest](err); ok && len(bad.GetFieldViolations()) > 0 {
+		if why := bad.GetFieldViolations()[0].GetDescription(); !strings.Contains(f.Message, why) {
+			f.Message += " (" + f.Param + ": " + why + ")"
+		}
+	}
+	if fault.Reason == ReasonUnknownCall {
+		f.Code, f.Param = "invalid_request_error", ""
+	}
+	if f.Status == http.StatusConflict {
+		f.Retry = modelapi.Never
+	}
+	if f.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	modelapi.OpenAI.Write(w, f, w.Header().Get(headers.RequestID))
+}
+
+// Reasons of errors of this wire.
+const (
+	// ReasonBadField is the reason of a request with a field that is wrong or not served.
+	ReasonBadField = "BAD_FIELD"
+	// ReasonUnknownCall is the reason of a result for a call that waits for none. Clients ask again for a while.
+	ReasonUnknownCall = "UNKNOWN_CALL"
+)
+
+// bad refuses a request because of a field.
+func bad(field, what string) error {
+	return apierr.New(codes.InvalidArgument, problem.Domain, ReasonBadField, field+": "+what, apierr.Field(field, what))
+}
+
+// none refuses a request for a resource that is not there.
+func none(what, id string) error {
+	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, "there is no "+what+" "+problem.Excerpt(id))
+}
+
+// within bounds a call of a service.
+func (s *base) within(c *request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.r.Context(), s.Timeout)
+}
