@@ -17,6 +17,8 @@ const (
 	spacePatience = 5 * time.Second
 	// minWrittenBytes is what a session's commands may have written and still be spared.
 	minWrittenBytes = 1 << 20
+	// startLooks is for how many looks a session whose command starts spares the others.
+	startLooks = 8
 	// inodeBytes is how many bytes a new file counts for, besides its contents.
 	inodeBytes = 4096
 )
@@ -30,6 +32,8 @@ type floor struct {
 	guard sync.WaitGroup // the goroutine that keeps the floor
 	quit  chan struct{}  // closed when no command will run any more
 	end   func()         // closes quit, once
+
+	waited int // looks that ended nothing, for a command that starts; the guard's alone
 
 	mu      sync.Mutex            // guards what follows
 	running map[*running]struct{} // the commands that run
@@ -47,10 +51,10 @@ func (f *floor) close() {
 	f.guard.Wait()
 }
 
-// running is a command that runs.
+// running is a command that runs or starts.
 type running struct {
 	session *session
-	process Process
+	process Process // nil: it starts
 	stop    func(Outcome)
 	begun   time.Time
 	size    Usage // of the workspace when it began, if sized
@@ -58,16 +62,32 @@ type running struct {
 	stopped bool // it is being ended to make room; guarded by the floor's mu
 }
 
-// runs registers a command that runs, until the returned function is called.
-func (s *session) runs(p Process, stop func(Outcome)) (ended func()) {
-	f := s.node.floor
-	r := &running{session: s, process: p, stop: stop, begun: f.now()}
+// starts registers a command that is about to start. Its processes may write before the node has them.
+func (s *session) starts() *running {
+	r := &running{session: s, begun: s.node.floor.now()}
 	r.size, r.sized = s.workspace.usage.last()
-	return f.add(r)
+	s.node.floor.add(r)
+	return r
 }
 
-// add registers a command that runs, and begins to keep the floor.
-func (f *floor) add(r *running) (ended func()) {
+// runs says that the command has started.
+func (r *running) runs(p Process, stop func(Outcome)) {
+	f := r.session.node.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r.process, r.stop = p, stop
+}
+
+// ended says that the command has ended, or has not started.
+func (r *running) ended() {
+	f := r.session.node.floor
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.running, r)
+}
+
+// add registers a command, and begins to keep the floor.
+func (f *floor) add(r *running) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.running[r] = struct{}{}
@@ -75,19 +95,14 @@ func (f *floor) add(r *running) (ended func()) {
 		f.guarded = true
 		f.guard.Go(f.keep)
 	}
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.running, r)
-	}
 }
 
 // activeSession is a session whose commands run and are not being ended to make room.
 type activeSession struct {
 	session  *session
-	commands []*running
-	wrote    int64     // bytes, approximately
-	begun    time.Time // when its last command began
+	commands []*running // none: its first one starts
+	wrote    int64      // bytes, approximately
+	begun    time.Time  // when its last command began
 }
 
 // activeSessions returns the active sessions: the one that has written most first, and of two equal ones the
@@ -103,6 +118,10 @@ func (f *floor) activeSessions() []*activeSession {
 		if a == nil {
 			a = &activeSession{session: r.session}
 			of[r.session] = a
+		}
+		if r.process == nil {
+			a.begun = r.begun
+			continue
 		}
 		a.commands = append(a.commands, r)
 	}
@@ -156,7 +175,8 @@ func (f *floor) keep() {
 }
 
 // endHeaviestWriter ends the commands of one session if the disk is nearly full: of the one that has written most. It
-// spares sessions that have written little, unless the disk has lost half of the room that must stay free.
+// spares sessions that have written little, unless the disk has lost half of the room that must stay free. Of sessions
+// that have written the same, one that starts comes first: it may write already, so the others wait for a few looks.
 func (f *floor) endHeaviestWriter() {
 	short := f.space.Check()
 	if short == nil || !f.space.Tight() { // the second: its room is unknown
@@ -166,7 +186,16 @@ func (f *floor) endHeaviestWriter() {
 	if len(all) == 0 || all[0].wrote < minWrittenBytes && !f.space.Low() {
 		return
 	}
-	most := all[0]
+	if len(all[0].commands) == 0 && f.waited < startLooks {
+		f.waited++
+		return
+	}
+	f.waited = 0
+	at := slices.IndexFunc(all, func(a *activeSession) bool { return len(a.commands) > 0 })
+	if at < 0 {
+		return
+	}
+	most := all[at]
 	f.log.Warn("the disk is nearly full: ending the commands of the session that wrote most", "session", most.session.key.Session, "commands", len(most.commands), "bytes", most.wrote, "error", short)
 	f.mu.Lock()
 	for _, r := range most.commands {

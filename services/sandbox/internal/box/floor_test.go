@@ -109,6 +109,52 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 	}
 }
 
+// lateStart is a Runner under whose command the disk is full before the command is known to run.
+type lateStart struct {
+	hold
+
+	meanwhile func()
+}
+
+func (r *lateStart) Start(ctx context.Context, c Command) (Process, error) {
+	p, err := r.hold.Start(ctx, c)
+	r.meanwhile()
+	return p, err
+}
+
+func TestACommandThatStartsIsNotForgotten(t *testing.T) {
+	for _, tc := range []struct {
+		looks int
+		ended bool // the neighbor
+	}{{startLooks, false}, {startLooks + 1, true}} {
+		r := &lateStart{meanwhile: func() {}}
+		n := openNode(t, options(t, r))
+		execs := map[string]*Exec{}
+		for _, session := range []string{"neighbor", "attacker"} {
+			if session != "neighbor" {
+				r.meanwhile = func() {
+					n.floor.space = &disk{full: true, low: true, falls: minWrittenBytes}
+					for range tc.looks {
+						n.floor.endHeaviestWriter()
+					}
+				}
+			}
+			k := Key{"t", session}
+			ensure(t, n, k)
+			e, _, err := n.Start(t.Context(), Call{Key: k, Epoch: 1, ID: "x"}, Spec{Argv: []string{"x"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			execs[session] = e
+		}
+		n.floor.endHeaviestWriter()
+		<-execs["attacker"].done
+		if e := execs["neighbor"]; (e.Outcome() != nil) != tc.ended {
+			t.Errorf("the neighbor after %d looks: %+v", tc.looks, e.Outcome())
+		}
+	}
+}
+
 // A full disk of another folder, such as the object store's, ends no command.
 func TestOnlyTheDiskOfTheDataEndsCommands(t *testing.T) {
 	o := options(t, &hold{bytes: map[string]int64{"a": 2 << 20}})

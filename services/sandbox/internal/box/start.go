@@ -113,8 +113,10 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		synced := s.node.journal.add(e.start.entry, e)
 		return func() error { unrecorded = synced(); return unrecorded }
 	})
+	running := s.starts()
 	p, err := s.node.o.Runner.Start(ctx, command)
 	if err != nil {
+		running.ended()
 		e.active.Store(false)
 		s.execs.forget(c.ID)
 		e.network.Forget()
@@ -129,11 +131,11 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
 	e.begin(p)
-	ran := s.runs(p, e.stop)
+	running.runs(p, e.stop)
 	go func() {
 		defer s.node.capacity.finished()
 		e.run(p, e.rec.Started, watch)
-		ran()
+		running.ended()
 		e.network.Forget()
 		ended(*e.Outcome())
 		s.node.capacity.leave(s.key)

@@ -126,7 +126,9 @@ func (s *session) await(ctx context.Context, p Process, t Task, l Limits, over f
 			p.Kill()
 		}
 	}
-	defer s.runs(p, stop)()
+	running := s.starts()
+	running.runs(p, stop)
+	defer running.ended()
 	flood := make(chan struct{}, 2)
 	var copies sync.WaitGroup
 	copies.Go(func() { drain(p.Stdout(), t.Stdout, l.FloodBytes, flood) })
