@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 )
 
 // whyEnded follows a command that may run for a limit, in each of the ways in which commands are, while a look takes
@@ -51,7 +53,7 @@ func eachWay(t *testing.T, test func(t *testing.T, p *endless, why func(p *endle
 // A look at a workspace with many files may take longer than a command may.
 func TestATimeLimitDoesNotWaitForALook(t *testing.T) {
 	eachWay(t, func(t *testing.T, p *endless, why func(*endless, time.Duration, func()) Reason) {
-		const limit = watchPause + time.Millisecond
+		const limit = disk.LookPause + time.Millisecond
 		began := time.Now()
 		got := why(p, limit, func() {
 			select {

@@ -362,32 +362,3 @@ func TestSlotsAreGivenOnce(t *testing.T) {
 		t.Error("a slot beyond the pool was accepted")
 	}
 }
-
-func TestEverythingCounts(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/a", make([]byte, 8192), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Link(dir+"/a", dir+"/b"), os.Mkdir(dir+"/d", 0o755), os.Symlink("/etc", dir+"/d/l")); err != nil {
-		t.Fatal(err)
-	}
-	l := Limits{WorkspaceBytes: 1 << 20, WorkspaceInodes: 100}
-	u, err := measure(l, dir)
-	if err != nil || u.Inodes != 4 || u.Bytes < 8192 || u.over(l) != "" {
-		t.Errorf("%+v, %v", u, err)
-	}
-	if limit, why := u.exceeds(Limits{WorkspaceBytes: 1 << 20, WorkspaceInodes: 3}); limit != hitInodes || why == "" {
-		t.Error("four names are not more than three")
-	}
-	deep := dir
-	for range 40 {
-		deep += "/" + strings.Repeat("x/", 30)
-		if err := os.MkdirAll(deep, 0o755); err != nil {
-			break // the path is as long as it may be
-		}
-	}
-	if u, err := measure(Limits{WorkspaceBytes: 1 << 30, WorkspaceInodes: 1 << 20}, dir); err != nil || !u.TooDeep {
-		t.Errorf("%+v, %v", u, err)
-	}
-}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 )
 
 // Exec is a running or ended command. It is safe for concurrent use.
@@ -184,7 +186,7 @@ func (e *Exec) attend(p Process, look func()) Exit {
 	inTime := limitTime(p, e.limits.Timeout, func() {
 		e.stop(overLimit(TimedOut, hitTimeout, "the command was ended after "+e.limits.Timeout.String()+", its time limit"))
 	})
-	pause := time.NewTimer(watchPause)
+	pause := time.NewTimer(disk.LookPause)
 	defer pause.Stop()
 	for {
 		select {
@@ -195,7 +197,7 @@ func (e *Exec) attend(p Process, look func()) Exit {
 			before := time.Now()
 			look()
 			// A large workspace takes long to count: spend a fifth of the time on it.
-			pause.Reset(max(watchPause, 4*time.Since(before)))
+			pause.Reset(max(disk.LookPause, 4*time.Since(before)))
 		}
 	}
 }
@@ -219,9 +221,6 @@ func limitTime(p Process, most time.Duration, stop func()) (ended func()) {
 		}
 	}
 }
-
-// watchPause is the shortest time between two looks at the workspace's size.
-const watchPause = 250 * time.Millisecond
 
 // finish publishes the end of a command. The end of a quick command is journaled first. Other ends are
 // published first, then recorded and synced, so that followers do not wait for the disk. A crash in between

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 )
 
 const (
@@ -57,7 +59,7 @@ type running struct {
 	process Process // nil: it starts
 	stop    func(Outcome)
 	begun   time.Time
-	size    Usage // of the workspace when it began, if sized
+	size    disk.Size // of the workspace when it began, if sized
 	sized   bool
 	stopped bool // it is being ended to make room; guarded by the floor's mu
 }
@@ -65,7 +67,7 @@ type running struct {
 // starts registers a command that is about to start. Its processes may write before the node has them.
 func (s *session) starts() *running {
 	r := &running{session: s, begun: s.node.floor.now()}
-	r.size, r.sized = s.workspace.usage.last()
+	r.size, r.sized = s.workspace.usage.Last()
 	s.node.floor.add(r)
 	return r
 }
@@ -138,7 +140,7 @@ func (f *floor) activeSessions() []*activeSession {
 // measure finds out how much the session's commands have written: what the workspace has grown by since the
 // first of them began, and what their processes have written by themselves.
 func (a *activeSession) measure() {
-	now, known := a.session.workspace.usage.last()
+	now, known := a.session.workspace.usage.Last()
 	var grown, written int64
 	for _, r := range a.commands {
 		if known && r.sized {

@@ -4,27 +4,29 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
-// disk is a DiskSpace as a test sets it. While it is full, what is free falls with each look.
-type disk struct {
+// diskSpace is a DiskSpace as a test sets it. While it is full, what is free falls with each look.
+type diskSpace struct {
 	full, low bool
 	falls     int64 // by so many bytes
 	free      int64
 }
 
-func (d *disk) Check() error {
+func (d *diskSpace) Check() error {
 	if d.full {
 		return errors.New("the node's disk is nearly full")
 	}
 	return nil
 }
-func (d *disk) Tight() bool { return d.full }
-func (d *disk) Low() bool   { return d.low }
-func (d *disk) Free() (bytes, inodes int64) {
+func (d *diskSpace) Tight() bool { return d.full }
+func (d *diskSpace) Low() bool   { return d.low }
+func (d *diskSpace) Free() (bytes, inodes int64) {
 	d.free -= d.falls
 	return d.free, 0
 }
@@ -68,7 +70,7 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 		"the younger of two that wrote the same": {nil, true, 1, "c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			room := &disk{falls: minWrittenBytes}
+			room := &diskSpace{falls: minWrittenBytes}
 			o := options(t, &hold{bytes: tc.bytes})
 			n := openNode(t, o)
 			execs := map[string]*Exec{}
@@ -133,7 +135,7 @@ func TestACommandThatStartsIsNotForgotten(t *testing.T) {
 		for _, session := range []string{"neighbor", "attacker"} {
 			if session != "neighbor" {
 				r.meanwhile = func() {
-					n.floor.space = &disk{full: true, low: true, falls: minWrittenBytes}
+					n.floor.space = &diskSpace{full: true, low: true, falls: minWrittenBytes}
 					for range tc.looks {
 						n.floor.endHeaviestWriter()
 					}
@@ -149,16 +151,19 @@ func TestACommandThatStartsIsNotForgotten(t *testing.T) {
 		}
 		n.floor.endHeaviestWriter()
 		<-execs["attacker"].done
-		if e := execs["neighbor"]; (e.Outcome() != nil) != tc.ended {
-			t.Errorf("the neighbor after %d looks: %+v", tc.looks, e.Outcome())
+		e := execs["neighbor"]
+		e.mu.Lock()
+		if ended := e.stopped != nil; ended != tc.ended {
+			t.Errorf("the neighbor after %d looks: ended %v, want %v", tc.looks, ended, tc.ended)
 		}
+		e.mu.Unlock()
 	}
 }
 
 // A full disk of another folder, such as the object store's, ends no command.
 func TestOnlyTheDiskOfTheDataEndsCommands(t *testing.T) {
 	o := options(t, &hold{bytes: map[string]int64{"a": 2 << 20}})
-	all := &disk{}
+	all := &diskSpace{}
 	o.DiskSpace = all
 	n := openNode(t, o)
 	ensure(t, n, Key{"t", "s"})
@@ -167,7 +172,7 @@ func TestOnlyTheDiskOfTheDataEndsCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	all.full, all.low = true, true
-	n.floor.space = &disk{}
+	n.floor.space = &diskSpace{}
 	n.floor.endHeaviestWriter()
 	if e.mu.Lock(); e.stopped != nil {
 		t.Error("the command was ended:", e.stopped.Message)
@@ -180,7 +185,7 @@ func TestOnlyTheDiskOfTheDataEndsCommands(t *testing.T) {
 
 // lateDisk is full until some looks after the first.
 type lateDisk struct {
-	disk
+	diskSpace
 
 	looks int
 }
@@ -188,7 +193,7 @@ type lateDisk struct {
 func (d *lateDisk) Check() error {
 	d.looks--
 	d.full = d.looks >= 0
-	return d.disk.Check()
+	return d.diskSpace.Check()
 }
 
 // A file system may free the space of deleted files some time after a command's end.
@@ -217,6 +222,16 @@ func TestSpaceThatIsFreedLateSparesTheNextSession(t *testing.T) {
 	}
 }
 
+// fill writes files of a block each.
+func fill(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 4096), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A workspace of unknown size has not grown.
 func TestAnUnknownSizeIsNoGrowth(t *testing.T) {
 	n := openNode(t, options(t, &hold{}))
@@ -233,11 +248,11 @@ func TestAnUnknownSizeIsNoGrowth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer leave()
-	s.workspace.usage.forget()
+	s.workspace.usage.Forget()
 	p := &writes{endless: endless{end: make(chan struct{})}}
 	r := &running{session: s, process: p}
-	r.size, r.sized = s.workspace.usage.last()
-	if _, err := s.workspace.usage.get(s.workspace.limits(), s.workspace.folders()...); err != nil {
+	r.size, r.sized = s.workspace.usage.Last()
+	if _, err := s.workspace.usage.Get(s.workspace.limits().room(), s.workspace.folders()...); err != nil {
 		t.Fatal(err)
 	}
 	a := &activeSession{session: s, commands: []*running{r}}

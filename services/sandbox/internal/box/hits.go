@@ -3,6 +3,8 @@ package box
 import (
 	"fmt"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 )
 
 // Hit is a limit that a command met.
@@ -19,8 +21,8 @@ const (
 	hitFile      = "file-size"
 	hitOutput    = "output"
 	hitFlood     = "flood"
-	hitBytes     = "workspace-bytes"
-	hitInodes    = "workspace-inodes"
+	hitBytes     = disk.Bytes
+	hitInodes    = disk.Inodes
 	hitDisk      = "disk" // the node's
 	hitTerminals = "terminals"
 	hitTimeout   = "timeout"

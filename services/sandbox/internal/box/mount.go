@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
@@ -333,7 +334,7 @@ func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
 	if m.Bytes == 0 {
 		return nil
 	}
-	why, err := w.s.node.storages.of(m).reserve(m.limits(), bytes, inodes, m.Source)
+	why, err := w.s.node.storages.of(m).Reserve(m.limits().room(), bytes, inodes, m.Source)
 	if err != nil {
 		return err
 	}
@@ -344,7 +345,7 @@ func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
 }
 
 // RecountMount makes a mount be counted again before the next change.
-func (w *Workspace) RecountMount(m Mount) { w.s.node.storages.of(m).forget() }
+func (w *Workspace) RecountMount(m Mount) { w.s.node.storages.of(m).Forget() }
 
 // limits returns a mount's limits, in the form in which folders are counted.
 func (m Mount) limits() Limits { return Limits{WorkspaceBytes: m.Bytes, WorkspaceInodes: m.Inodes} }
@@ -352,18 +353,18 @@ func (m Mount) limits() Limits { return Limits{WorkspaceBytes: m.Bytes, Workspac
 // storages are what limited mounts hold, for all sessions of a node. It is safe for concurrent use.
 type storages struct {
 	mu       sync.Mutex // guards bySource
-	bySource map[string]*tally
+	bySource map[string]*disk.Tally
 }
 
-func newStorages() *storages { return &storages{bySource: map[string]*tally{}} }
+func newStorages() *storages { return &storages{bySource: map[string]*disk.Tally{}} }
 
 // of returns the tally of a mount.
-func (all *storages) of(m Mount) *tally {
+func (all *storages) of(m Mount) *disk.Tally {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	t := all.bySource[m.Source]
 	if t == nil {
-		t = &tally{}
+		t = &disk.Tally{}
 		all.bySource[m.Source] = t
 	}
 	return t

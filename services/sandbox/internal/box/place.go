@@ -104,7 +104,7 @@ func (s *session) remove(most int64, why string) error {
 	n.slots.free(s.workspace.meta.Slot)
 	s.execs.abandon()
 	s.workspace.meta = nil
-	s.workspace.usage.forget()
+	s.workspace.usage.Forget()
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
@@ -91,12 +92,12 @@ func (b *ServiceSandbox) make(network OperatorNetwork, withFiles bool) (err erro
 	if err := s.workspace.admitCall(b.call); err != nil {
 		return err
 	}
-	used, err := s.workspace.usage.get(s.workspace.limits(), s.workspace.folders()...)
+	used, err := s.workspace.usage.Get(s.workspace.limits().room(), s.workspace.folders()...)
 	if err != nil {
 		return fmt.Errorf("count the workspace: %w", err)
 	}
 	own := s.workspace.sandbox("", "") // it shows no mounts
-	if why := used.over(own.Limits); why != "" {
+	if why := used.Over(own.Limits.room()); why != "" {
 		return fmt.Errorf("%w: %s: delete files first", ErrWorkspaceFull, why)
 	}
 	if b.dir, err = os.MkdirTemp(s.path("staging"), "beside-"); err != nil {
@@ -127,7 +128,7 @@ func (b *ServiceSandbox) make(network OperatorNetwork, withFiles bool) (err erro
 func (b *ServiceSandbox) Dir() string { return b.spec.Workspace }
 
 // Usage returns what its folder takes on the disk.
-func (b *ServiceSandbox) Usage() (Usage, error) { return measure(b.remaining, b.dir) }
+func (b *ServiceSandbox) Usage() (disk.Size, error) { return disk.Measure(b.remaining.room(), b.dir) }
 
 // Environment returns the variables that make a command use its network.
 func (b *ServiceSandbox) Environment() []string {
@@ -155,6 +156,6 @@ func (b *ServiceSandbox) Run(t Task) (Outcome, error) {
 		if err != nil {
 			return "", ""
 		}
-		return u.exceeds(b.remaining)
+		return u.Exceeds(b.remaining.room())
 	})
 }

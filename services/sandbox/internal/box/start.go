@@ -11,6 +11,8 @@ import (
 	"path"
 	"sync"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 )
 
 // How long a command waits for one of the machine's terminals, and the pause between two tries.
@@ -198,18 +200,18 @@ func (l Limits) far() Limits {
 // allowance lets a command start in a workspace above its limits, because the command may make room. But
 // the command may add hardly anything. It refuses a workspace that is far above.
 func (ws *workspace) allowance(l Limits) (Limits, error) {
-	u, err := ws.usage.near(ws.limits(), ws.folders()...)
+	u, err := ws.usage.Near(ws.limits().room(), ws.folders()...)
 	if err != nil {
 		return l, fmt.Errorf("count the workspace: %w", err)
 	}
-	if u.over(l) == "" {
+	if u.Over(l.room()) == "" {
 		return l, nil
 	}
 	far := l.far()
-	if u, err = measure(far, ws.folders()...); err != nil {
+	if u, err = disk.Measure(far.room(), ws.folders()...); err != nil {
 		return l, fmt.Errorf("count the workspace: %w", err)
 	}
-	if why := u.over(far); why != "" {
+	if why := u.Over(far.room()); why != "" {
 		return l, fmt.Errorf("%w: %s: delete files first", ErrWorkspaceFull, why)
 	}
 	l.WorkspaceBytes = max(l.WorkspaceBytes, u.Bytes+slackBytes)
@@ -219,14 +221,14 @@ func (ws *workspace) allowance(l Limits) (Limits, error) {
 
 // watch counts the workspace and returns which limit is exceeded, and how.
 func (ws *workspace) watch(l Limits, quick bool) (limit, why string) {
-	u, err := ws.usage.look(quick, l, ws.folders()...)
+	u, err := ws.usage.Look(quick, l.room(), ws.folders()...)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			ws.node.o.Log.Error("cannot count a workspace", "error", err)
 		}
 		return "", ""
 	}
-	return u.exceeds(l)
+	return u.Exceeds(l.room())
 }
 
 // longArgv is the size in bytes from which a command's arguments are not journaled. Its record has them

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 )
 
 // hitStorage is the name of a mount's limit.
@@ -37,13 +39,13 @@ func (ws *workspace) watchMounts(all []Mount) (watch, error) {
 	}
 	bounds := make([]Limits, len(all))
 	for i, m := range all {
-		u, err := ws.node.storages.of(m).near(m.limits(), m.Source)
+		u, err := ws.node.storages.of(m).Near(m.limits().room(), m.Source)
 		if err != nil {
 			return nil, fmt.Errorf("count mount %s: %w", m.Name, err)
 		}
 		bounds[i] = m.limits()
-		if u.over(bounds[i]) != "" {
-			if u, err = measure(bounds[i].far(), m.Source); err != nil {
+		if u.Over(bounds[i].room()) != "" {
+			if u, err = disk.Measure(bounds[i].far().room(), m.Source); err != nil {
 				return nil, fmt.Errorf("count mount %s: %w", m.Name, err)
 			}
 			bounds[i].WorkspaceBytes = max(m.Bytes, u.Bytes) + slackBytes
@@ -62,14 +64,14 @@ func (ws *workspace) watchMounts(all []Mount) (watch, error) {
 }
 
 func (ws *workspace) watchMount(m Mount, bound Limits, quick bool) string {
-	u, err := ws.node.storages.of(m).look(quick, bound, m.Source)
+	u, err := ws.node.storages.of(m).Look(quick, bound.room(), m.Source)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			ws.node.o.Log.Error("cannot count a mount", "mount", m.Name, "error", err)
 		}
 		return ""
 	}
-	if why := u.over(bound); why != "" {
+	if why := u.Over(bound.room()); why != "" {
 		return "mount " + m.Name + " is too large: " + why
 	}
 	return ""

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 )
 
 // Task is a command that is not remembered: no later call asks for it, and it ends with its caller.
@@ -33,7 +35,7 @@ func (n *Node) RunInside(ctx context.Context, c Call, t Task) (Outcome, error) {
 		return Outcome{}, err
 	}
 	begin := time.Now()
-	return s.task(ctx, c, t, spec, func() (limit, why string) { return w(room, time.Since(begin) < watchPause) })
+	return s.task(ctx, c, t, spec, func() (limit, why string) { return w(room, time.Since(begin) < disk.LookPause) })
 }
 
 // inside returns the sandbox of a task in the session's own, what the workspace may hold meanwhile, and a
@@ -138,7 +140,7 @@ func (s *session) await(ctx context.Context, p Process, t Task, l Limits, over f
 	inTime := limitTime(p, l.Timeout, func() {
 		stop(Outcome{Reason: TimedOut, Message: "it was ended after " + l.Timeout.String() + ", its time limit"})
 	})
-	look := time.NewTimer(watchPause)
+	look := time.NewTimer(disk.LookPause)
 	defer look.Stop()
 	gone := ctx.Done()
 	for {
@@ -167,7 +169,7 @@ func (s *session) await(ctx context.Context, p Process, t Task, l Limits, over f
 			if _, full := over(); full != "" {
 				stop(Outcome{Reason: WorkspaceLimit, Message: full})
 			}
-			look.Reset(max(watchPause, 4*time.Since(before)))
+			look.Reset(max(disk.LookPause, 4*time.Since(before)))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/disk"
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
@@ -16,10 +17,10 @@ import (
 type workspace struct {
 	location
 
-	execs  *execs // of its session
-	usage  tally  // its size
-	kept   mutex  // write-locked while snapshots are removed
-	starts mutex  // write-locked while nothing may start
+	execs  *execs     // of its session
+	usage  disk.Tally // its size
+	kept   mutex      // write-locked while snapshots are removed
+	starts mutex      // write-locked while nothing may start
 
 	mu    mutex // guards what follows
 	meta  *meta // nil when there is no workspace
@@ -185,7 +186,7 @@ func (ws *workspace) become(w Want) error {
 		return fmt.Errorf("record the workspace's specification: %w", err)
 	}
 	ws.meta = &m
-	ws.usage.forget() // it was counted up to the old limits
+	ws.usage.Forget() // it was counted up to the old limits
 	return nil
 }
 
@@ -216,7 +217,7 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 			}
 			s.node.o.Runner.Stop(s.path("workspace"))
 			s.workspace.meta = nil
-			s.workspace.usage.forget()
+			s.workspace.usage.Forget()
 			_ = s.node.dir.discard(s.dir)
 			s.node.slots.free(slot)
 		}

@@ -1,4 +1,4 @@
-package box
+package disk
 
 import (
 	"sync"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tally remembers the size of some folders of one file system between two counts.
-type tally struct {
+// Tally remembers the size of some folders of one file system between two counts.
+type Tally struct {
 	mu      sync.Mutex
 	known   *counted // nil if it must be counted
 	rough   bool     // commands may have written since
@@ -17,7 +17,7 @@ type tally struct {
 
 // counted is the result of one count.
 type counted struct {
-	Usage
+	Size
 	at   time.Time
 	took time.Duration
 	room freeSpace // of the file system, before the count
@@ -35,32 +35,32 @@ func roomAt(path string) (r freeSpace, known bool) {
 	return freeSpace{int64(st.Bfree) * int64(st.Bsize), int64(st.Ffree)}, true //nolint:unconvert // the type is the architecture's
 }
 
-func countFolders(l Limits, folders []string) (*counted, error) {
+func countFolders(l Room, folders []string) (*counted, error) {
 	c := &counted{at: time.Now()}
 	c.room, _ = roomAt(folders[0])
 	var err error
-	c.Usage, err = measure(l, folders...)
-	c.took, c.cut = time.Since(c.at), c.over(l) != ""
+	c.Size, err = Measure(l, folders...)
+	c.took, c.cut = time.Since(c.at), c.Over(l) != ""
 	return c, err
 }
 
-// count counts now. Other goroutines may use the tally meanwhile.
-func (t *tally) count(l Limits, folders ...string) (Usage, error) {
+// Count counts now. Other goroutines may use the Tally meanwhile.
+func (t *Tally) Count(l Room, folders ...string) (Size, error) {
 	t.mu.Lock()
 	told := t.reports
 	t.mu.Unlock()
 	c, err := countFolders(l, folders)
 	if err != nil {
-		t.forget()
-		return Usage{}, err
+		t.Forget()
+		return Size{}, err
 	}
-	u := c.Usage // once it is kept, other goroutines change it
+	u := c.Size // once it is kept, other goroutines change it
 	t.keep(c, told)
 	return u, nil
 }
 
 // keep stores a count, unless a change was reported since: the count may or may not include that.
-func (t *tally) keep(c *counted, told int) {
+func (t *Tally) keep(c *counted, told int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reports != told {
@@ -69,80 +69,80 @@ func (t *tally) keep(c *counted, told int) {
 	t.known, t.rough = c, false
 }
 
-// get returns the known size, and counts if that is uncertain.
-func (t *tally) get(l Limits, folders ...string) (Usage, error) {
+// Get returns the known size, and counts if that is uncertain.
+func (t *Tally) Get(l Room, folders ...string) (Size, error) {
 	return t.lookUp(l, folders, func() bool { return !t.rough })
 }
 
-// near is get for callers that need only an approximate size.
-func (t *tally) near(l Limits, folders ...string) (Usage, error) {
+// Near is get for callers that need only an approximate size.
+func (t *Tally) Near(l Room, folders ...string) (Size, error) {
 	return t.lookUp(l, folders, func() bool { return !t.rough || t.known.stands(l, folders[0]) })
 }
 
-func (t *tally) lookUp(l Limits, folders []string, will func() bool) (Usage, error) {
+func (t *Tally) lookUp(l Room, folders []string, will func() bool) (Size, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil || !t.known.conclusive(l) || !will() {
 		c, err := countFolders(l, folders)
 		if err != nil {
-			return Usage{}, err
+			return Size{}, err
 		}
 		t.known, t.rough = c, false
 	}
-	return t.known.Usage, nil
+	return t.known.Size, nil
 }
 
-// look returns the size while a command writes, and when it has ended. For a quick command, which ended
+// Look returns the size while a command writes, and when it has ended. For a quick command, which ended
 // before any count, an earlier count may do.
-func (t *tally) look(quick bool, l Limits, folders ...string) (Usage, error) {
+func (t *Tally) Look(quick bool, l Room, folders ...string) (Size, error) {
 	if !quick {
-		return t.count(l, folders...)
+		return t.Count(l, folders...)
 	}
 	t.mu.Lock()
 	t.rough = true
 	t.mu.Unlock()
-	return t.near(l, folders...)
+	return t.Near(l, folders...)
 }
 
-// reserve returns which limit a change would exceed, and how. A change that adds nothing exceeds none.
-func (t *tally) reserve(l Limits, bytes, inodes int64, folders ...string) (why string, err error) {
+// Reserve returns which limit a change would exceed, and how. A change that adds nothing exceeds none.
+func (t *Tally) Reserve(l Room, bytes, inodes int64, folders ...string) (why string, err error) {
 	if bytes <= 0 && inodes <= 0 {
 		return "", nil
 	}
-	for _, find := range []func(Limits, ...string) (Usage, error){t.near, t.get} {
+	for _, find := range []func(Room, ...string) (Size, error){t.Near, t.Get} {
 		u, err := find(l, folders...)
 		if err != nil {
 			return "", err
 		}
 		u.Bytes += bytes
 		u.Inodes += inodes
-		if why = u.over(l); why == "" {
+		if why = u.Over(l); why == "" {
 			return "", nil
 		}
 	}
 	return why, nil
 }
 
-// forget forces a new count before the next use.
-func (t *tally) forget() {
+// Forget forces a new count before the next use.
+func (t *Tally) Forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = nil
 	t.reports++
 }
 
-// last returns the size as last counted, if it is known.
-func (t *tally) last() (u Usage, known bool) {
+// Last returns the size as last counted, if it is known.
+func (t *Tally) Last() (u Size, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
-		return Usage{}, false
+		return Size{}, false
 	}
-	return t.known.Usage, true
+	return t.known.Size, true
 }
 
-// add records what a change by the service added.
-func (t *tally) add(bytes, inodes int64) {
+// Add records what a change by the service added.
+func (t *Tally) Add(bytes, inodes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reports++
@@ -151,6 +151,9 @@ func (t *tally) add(bytes, inodes int64) {
 		t.known.Inodes += inodes
 	}
 }
+
+// LookPause is the shortest time between two counts while a command writes.
+const LookPause = 250 * time.Millisecond
 
 // A count stands for the pause between two looks, or for standTimes as long as it took. The file system
 // must have lost little room meanwhile: twice the loss must still fit the limits. Most commands write
@@ -163,16 +166,16 @@ const (
 
 // conclusive reports whether the count is conclusive for the limits: a command's limits may be lower than the
 // workspace's.
-func (c *counted) conclusive(l Limits) bool { return !c.cut || c.over(l) != "" }
+func (c *counted) conclusive(l Room) bool { return !c.cut || c.Over(l) != "" }
 
 // stands reports whether an earlier count is still good enough.
-func (c *counted) stands(l Limits, folder string) bool {
-	if time.Since(c.at) > max(watchPause, min(standTimes*c.took, standsFor)) {
+func (c *counted) stands(l Room, folder string) bool {
+	if time.Since(c.at) > max(LookPause, min(standTimes*c.took, standsFor)) {
 		return false
 	}
 	now, known := roomAt(folder)
-	u := c.Usage
+	u := c.Size
 	u.Bytes += 2 * max(c.room.bytes-now.bytes, 0)
 	u.Inodes += 2 * max(c.room.inodes-now.inodes, 0)
-	return known && u.over(l) == ""
+	return known && u.Over(l) == ""
 }

@@ -1,4 +1,4 @@
-package box
+package disk
 
 import (
 	"os"
@@ -19,39 +19,39 @@ func fill(t *testing.T, dir string, names ...string) {
 }
 
 // wide are limits that a test does not reach.
-var wide = Limits{WorkspaceBytes: 1 << 40, WorkspaceInodes: 1 << 30}
+var wide = Room{Bytes: 1 << 40, Inodes: 1 << 30}
 
 // What a counter hands over it goes on reading, while changes are added.
 func TestATallySharesNothingWithWhoCounted(t *testing.T) {
-	var known tally
+	var known Tally
 	dir := t.TempDir()
 	fill(t, dir, "a")
-	u, err := known.count(wide, dir)
+	u, err := known.Count(wide, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known.add(10, 1)
+	known.Add(10, 1)
 	if u.Bytes != 4096 || u.Inodes != 1 {
 		t.Errorf("the counter's own figures became %+v", u)
 	}
 	fill(t, dir, "b") // a change that was not reported to it
-	if got, err := known.get(wide, dir); err != nil || got.Bytes != 4106 || got.Inodes != 2 {
+	if got, err := known.Get(wide, dir); err != nil || got.Bytes != 4106 || got.Inodes != 2 {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	known.forget()
-	if got, err := known.get(wide, dir); err != nil || got.Bytes != 8192 || got.Inodes != 2 {
+	known.Forget()
+	if got, err := known.Get(wide, dir); err != nil || got.Bytes != 8192 || got.Inodes != 2 {
 		t.Errorf("after forgetting: %+v, %v", got, err)
 	}
 }
 
 // Who counts does not hold up changes of the service's own, and may see them or not.
 func TestAChangeDuringACountIsNotMissed(t *testing.T) {
-	for name, change := range map[string]func(*tally){
-		"added":     func(known *tally) { known.add(4096, 1) },
-		"forgotten": func(known *tally) { known.forget() },
+	for name, change := range map[string]func(*Tally){
+		"added":     func(known *Tally) { known.Add(4096, 1) },
+		"forgotten": func(known *Tally) { known.Forget() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var known tally
+			var known Tally
 			dir := t.TempDir()
 			fill(t, dir, "a")
 			c, err := countFolders(wide, []string{dir})
@@ -62,7 +62,7 @@ func TestAChangeDuringACountIsNotMissed(t *testing.T) {
 			fill(t, dir, "b")
 			change(&known)
 			known.keep(c, told)
-			if u, err := known.near(wide, dir); err != nil || u.Inodes != 2 {
+			if u, err := known.Near(wide, dir); err != nil || u.Inodes != 2 {
 				t.Errorf("%+v, %v", u, err)
 			}
 		})
@@ -77,28 +77,28 @@ func TestACountStandsForAWhile(t *testing.T) {
 	}{
 		"nothing of note was written":               {func(*counted) {}, true},
 		"it took no time":                           {func(c *counted) { c.took = 0 }, true},
-		"it is long ago":                            {func(c *counted) { c.at = c.at.Add(-2 * watchPause) }, false},
-		"it is long ago, but took long":             {func(c *counted) { c.at, c.took = c.at.Add(-2*watchPause), watchPause }, true},
-		"it took long, but is too long ago":         {func(c *counted) { c.at, c.took = c.at.Add(-61*watchPause), watchPause }, false},
-		"half of what was left may be written":      {func(c *counted) { c.room.bytes += wide.WorkspaceBytes/2 + wide.WorkspaceBytes/others }, false},
-		"half of the files left may have been made": {func(c *counted) { c.room.inodes += wide.WorkspaceInodes/2 + wide.WorkspaceInodes/others }, false},
+		"it is long ago":                            {func(c *counted) { c.at = c.at.Add(-2 * LookPause) }, false},
+		"it is long ago, but took long":             {func(c *counted) { c.at, c.took = c.at.Add(-2*LookPause), LookPause }, true},
+		"it took long, but is too long ago":         {func(c *counted) { c.at, c.took = c.at.Add(-61*LookPause), LookPause }, false},
+		"half of what was left may be written":      {func(c *counted) { c.room.bytes += wide.Bytes/2 + wide.Bytes/others }, false},
+		"half of the files left may have been made": {func(c *counted) { c.room.inodes += wide.Inodes/2 + wide.Inodes/others }, false},
 		"others have deleted":                       {func(c *counted) { c.room = freeSpace{} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var known tally
+			var known Tally
 			dir := t.TempDir()
 			fill(t, dir, "a")
-			if _, err := known.count(wide, dir); err != nil {
+			if _, err := known.Count(wide, dir); err != nil {
 				t.Fatal(err)
 			}
 			known.known.took = time.Millisecond
 			c.change(known.known)
 			fill(t, dir, "b")
-			u, err := known.look(true, wide, dir)
+			u, err := known.Look(true, wide, dir)
 			if err != nil || (u.Inodes == 1) != c.stands {
 				t.Errorf("%+v, %v", u, err)
 			}
-			if u, err := known.get(wide, dir); err != nil || u.Inodes != 2 {
+			if u, err := known.Get(wide, dir); err != nil || u.Inodes != 2 {
 				t.Errorf("who wants it for certain gets %+v, %v", u, err)
 			}
 		})
@@ -107,70 +107,70 @@ func TestACountStandsForAWhile(t *testing.T) {
 
 // While a command runs everything is counted, and so is all that a change may lack room for.
 func TestNobodyIsRefusedForAnOldCount(t *testing.T) {
-	var known tally
+	var known Tally
 	dir := t.TempDir()
 	fill(t, dir, "a", "b")
-	if _, err := known.count(wide, dir); err != nil {
+	if _, err := known.Count(wide, dir); err != nil {
 		t.Fatal(err)
 	}
 	known.known.took = time.Hour
 	if err := os.Remove(filepath.Join(dir, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if u, err := known.look(true, wide, dir); err != nil || u.Inodes != 2 {
+	if u, err := known.Look(true, wide, dir); err != nil || u.Inodes != 2 {
 		t.Fatalf("it does not stand: %+v, %v", u, err)
 	}
-	narrow := Limits{WorkspaceBytes: 1 << 30, WorkspaceInodes: 2}
-	if why, err := known.reserve(narrow, 1, 1, dir); why != "" || err != nil {
+	narrow := Room{Bytes: 1 << 30, Inodes: 2}
+	if why, err := known.Reserve(narrow, 1, 1, dir); why != "" || err != nil {
 		t.Errorf("refused: %q, %v", why, err)
 	}
 	fill(t, dir, "c", "d")
-	if u, err := known.look(false, wide, dir); err != nil || u.Inodes != 3 {
+	if u, err := known.Look(false, wide, dir); err != nil || u.Inodes != 3 {
 		t.Errorf("while a command runs: %+v, %v", u, err)
 	}
-	if why, err := known.reserve(narrow, 1, 1, dir); why == "" || err != nil {
+	if why, err := known.Reserve(narrow, 1, 1, dir); why == "" || err != nil {
 		t.Errorf("let through: %v", err)
 	}
 }
 
-// Limits of a command may be lower than the workspace's: what was counted up to them is not all.
+// Room of a command may be lower than the workspace's: what was counted up to them is not all.
 func TestACountUpToALowerLimitIsNotTakenForAll(t *testing.T) {
-	var known tally
+	var known Tally
 	dir := t.TempDir()
 	fill(t, dir, "a", "b", "c", "d")
-	low := Limits{WorkspaceBytes: 1 << 40, WorkspaceInodes: 1}
-	if u, err := known.count(low, dir); err != nil || u.over(low) == "" {
+	low := Room{Bytes: 1 << 40, Inodes: 1}
+	if u, err := known.Count(low, dir); err != nil || u.Over(low) == "" {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	known.known.took = time.Hour // it stands
-	for what, look := range map[string]func(Limits, ...string) (Usage, error){"nearly": known.near, "for certain": known.get} {
-		if u, err := look(low, dir); err != nil || u.over(low) == "" {
+	for what, look := range map[string]func(Room, ...string) (Size, error){"nearly": known.Near, "for certain": known.Get} {
+		if u, err := look(low, dir); err != nil || u.Over(low) == "" {
 			t.Errorf("below the lower limits, %s: %+v, %v", what, u, err)
 		}
 	}
-	if u, err := known.near(wide, dir); err != nil || u.Inodes != 4 {
+	if u, err := known.Near(wide, dir); err != nil || u.Inodes != 4 {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if _, err := known.count(low, dir); err != nil {
+	if _, err := known.Count(low, dir); err != nil {
 		t.Fatal(err)
 	}
-	if why, err := known.reserve(Limits{WorkspaceBytes: 1 << 40, WorkspaceInodes: 4}, 1, 1, dir); why == "" || err != nil {
+	if why, err := known.Reserve(Room{Bytes: 1 << 40, Inodes: 4}, 1, 1, dir); why == "" || err != nil {
 		t.Errorf("a change is let through that would be too much: %v", err)
 	}
 }
 
 func TestWhoCountedReadsItsFigureWhileOthersChangeIt(t *testing.T) {
-	var known tally
+	var known Tally
 	dir := t.TempDir()
 	fill(t, dir, "a")
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 400 {
-				if _, err := known.count(wide, dir); err != nil {
+				if _, err := known.Count(wide, dir); err != nil {
 					t.Error(err)
 				}
-				known.add(1, 1)
+				known.Add(1, 1)
 			}
 		})
 	}
