@@ -43,12 +43,8 @@ func (a agentName) name() string { return "agents/" + bare(a.Agent) }
 
 // newest returns the number of the agent's newest version.
 func (a agentName) newest(ctx context.Context, b *backend) (int32, error) {
-	answer, err := b.ask(ctx, &sessionv1.GetAgentRequest{Name: a.name()})
-	if err != nil {
-		return 0, err
-	}
-	// An agent of the configuration file has no version: the server says why it cannot be changed.
-	return max(resourceOf[*sessionv1.Agent](answer).GetVersion(), 1), nil
+	found, err := get[*sessionv1.Agent](ctx, b, &sessionv1.GetAgentRequest{Name: a.name()})
+	return max(found.GetVersion(), 1), err // an agent of the configuration file has none: the server says why it cannot be changed
 }
 
 // anAgent is a command that shows an agent.

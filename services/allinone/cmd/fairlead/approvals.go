@@ -10,7 +10,6 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
 // approvalCommands answer what agents ask people.
@@ -36,27 +35,27 @@ type approvalsCommand struct {
 // Run lists what waits.
 func (c approvalsCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		all, err := b.pending(ctx, c.Session)
+		found, err := b.pending(ctx, c.Session)
 		if err != nil {
 			return terminal.Explained(err)
 		}
 		if c.Call != "" {
-			all = slices.DeleteFunc(all, func(p *sessionv1.PendingApproval) bool { return p.GetCallId() != c.Call })
-			if len(all) == 0 {
+			found = slices.DeleteFunc(found, func(p *sessionv1.PendingApproval) bool { return p.GetCallId() != c.Call })
+			if len(found) == 0 {
 				return notWaiting(c.Call)
 			}
 		}
 		switch {
 		case c.JSON:
-			return printJSON(s.out, all)
+			return printJSON(s.out, found)
 		case c.Call != "":
-			return show(s, all[0])
+			return show(s, found[0])
 		}
-		rows := [][]string{{"CALL", "SESSION", "ASKED", "TOOL", "WHAT"}}
-		for _, p := range all {
-			rows = append(rows, []string{p.GetCallId(), bare(p.GetSession()), stamp(p.GetCreateTime()), p.GetTool(), asks(p)})
-		}
-		return columns(s.out, rows)
+		return columns(s.out, rowsOf(found, func(p *sessionv1.PendingApproval) [][]string {
+			return [][]string{
+				{"CALL", p.GetCallId()}, {"SESSION", bare(p.GetSession())}, {"ASKED", stamp(p.GetCreateTime())}, {"TOOL", p.GetTool()}, {"WHAT", asks(p)},
+			}
+		}))
 	})
 }
 
@@ -72,22 +71,17 @@ func asks(p *sessionv1.PendingApproval) string {
 }
 
 // pending lists what waits, in one session or in all.
-func (b *backend) pending(ctx context.Context, session string) (all []*sessionv1.PendingApproval, err error) {
+func (b *backend) pending(ctx context.Context, session string) ([]*sessionv1.PendingApproval, error) {
 	if session != "" {
 		session = sessionName(session)
 	}
-	err = pages(ctx, 0, func(size int32, token string) (int, string, error) {
-		resp, err := b.sessions.ListApprovals(ctx, &sessionv1.ListApprovalsRequest{Session: session, PageSize: size, PageToken: token})
-		all = append(all, resp.GetApprovals()...)
-		return len(resp.GetApprovals()), resp.GetNextPageToken(), err
-	})
-	return all, err
+	return all[*sessionv1.PendingApproval](ctx, b, &sessionv1.ListApprovalsRequest{Session: session}, 0)
 }
 
 // waiting finds the question of a call.
 func (b *backend) waiting(ctx context.Context, call string) (*sessionv1.PendingApproval, error) {
-	all, err := b.pending(ctx, "")
-	for _, p := range all {
+	found, err := b.pending(ctx, "")
+	for _, p := range found {
 		if p.GetCallId() == call {
 			return p, nil
 		}
@@ -127,11 +121,9 @@ func (b *backend) resolve(ctx context.Context, call string, answer *sessionv1.Re
 	if p.GetQuestion() != nil {
 		return nil, fmt.Errorf("the call %s asks a question: use `fairlead answer`", terminal.Line(call, 100))
 	}
-	answer.Parent, answer.CallId, answer.Digest, answer.RequestId = p.GetSession(), p.GetCallId(), p.GetDigest(), id.New()
-	return p, retry(ctx, func() error {
-		_, err := b.sessions.ResolveApproval(ctx, answer)
-		return err
-	})
+	answer.Parent, answer.CallId, answer.Digest = p.GetSession(), p.GetCallId(), p.GetDigest()
+	_, err = b.repeat(ctx, answer)
+	return p, err
 }
 
 // approveCommand allows a call.

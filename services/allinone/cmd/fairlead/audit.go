@@ -38,8 +38,9 @@ func (c auditExportCommand) Run(ctx context.Context, s stdio) error {
 
 // auditLog reads the whole log.
 func (b *backend) auditLog(ctx context.Context, each func(*sessionv1.AuditEntry) error) error {
+	log := sessionv1.NewAuditServiceClient(b.conn)
 	for token := ""; ; {
-		resp, err := b.audit.ListAuditEntries(ctx, &sessionv1.ListAuditEntriesRequest{PageSize: 1000, PageToken: token})
+		resp, err := log.ListAuditEntries(ctx, &sessionv1.ListAuditEntriesRequest{PageSize: 1000, PageToken: token})
 		if err != nil {
 			return terminal.Explained(err)
 		}

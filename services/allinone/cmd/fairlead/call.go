@@ -56,7 +56,9 @@ func (c callCommand) Run(ctx context.Context, s stdio) error {
 		if !c.JSON {
 			defer talk.typed(ctx, s)()
 		}
-		end, err := talk.follow(ctx, func(o client.Options) *client.Follower { return client.CallTool(ctx, b.tools, req, o) })
+		end, err := talk.follow(ctx, func(o client.Options) *client.Follower {
+			return client.CallTool(ctx, sessionv1.NewSessionToolServiceClient(b.conn), req, o)
+		})
 		if err != nil {
 			return terminal.Explained(err)
 		}

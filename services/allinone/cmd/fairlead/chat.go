@@ -90,11 +90,11 @@ func (b *backend) greet(ctx context.Context, s stdio, session string) error {
 
 // begin makes the session, whose turns have the options. It makes none for an agent that needs more parameters.
 func (c chatCommand) begin(ctx context.Context, s stdio, b *backend, options *sessionv1.TurnOptions) (string, error) {
-	agents, err := b.agents.ListAgents(ctx, &sessionv1.ListAgentsRequest{PageSize: 1000})
+	agents, err := all[*sessionv1.Agent](ctx, b, &sessionv1.ListAgentsRequest{}, 0)
 	if err != nil {
 		return "", err
 	}
-	for _, a := range agents.GetAgents() {
+	for _, a := range agents {
 		if bare := strings.TrimPrefix(c.Agent, "agents/"); a.GetName() != "agents/"+bare && (bare != "" || !a.GetDefault()) {
 			continue
 		}
@@ -109,7 +109,7 @@ func (c chatCommand) begin(ctx context.Context, s stdio, b *backend, options *se
 		return "", err
 	}
 	r.Session.TurnOptions = options
-	made, err := b.createSession(ctx, r)
+	made, err := change[*sessionv1.Session](ctx, b, r)
 	return made.GetName(), err
 }
 

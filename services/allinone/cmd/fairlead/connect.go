@@ -13,7 +13,6 @@ import (
 
 	client "github.com/fairlead/fairlead/clients/go"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
@@ -33,43 +32,10 @@ type target struct {
 
 // backend is a server to talk to.
 type backend struct {
-	sessions sessionv1.SessionServiceClient
-	configured
-	budgets  sessionv1.BudgetServiceClient
-	points   sessionv1.CheckpointServiceClient
-	feedback sessionv1.FeedbackServiceClient
-	users    sessionv1.UserServiceClient
-	mcp      sessionv1.McpServiceClient
-	skills   sessionv1.SkillServiceClient
-	people   sessionv1.IdentityServiceClient
-	audit    sessionv1.AuditServiceClient
-	files    sessionv1.SessionFileServiceClient
-	blobs    sessionv1.FileServiceClient
-	tools    sessionv1.SessionToolServiceClient
-	grants   toolsv1.GrantServiceClient
 	conn     grpc.ClientConnInterface
+	sessions sessionv1.SessionServiceClient
 	address  string // for people; empty for a server in this process
 	scripted bool   // known only of a server in this process
-}
-
-// configured are the services of what sessions are configured with.
-type configured struct {
-	agents   sessionv1.AgentServiceClient
-	models   sessionv1.ModelServiceClient
-	profiles toolsv1.ProfileServiceClient
-}
-
-// newBackend returns the server at the other end of a connection.
-func newBackend(conn grpc.ClientConnInterface) *backend {
-	return &backend{
-		conn:     conn,
-		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
-
-		points: sessionv1.NewCheckpointServiceClient(conn), feedback: sessionv1.NewFeedbackServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn), skills: sessionv1.NewSkillServiceClient(conn),
-		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
-		configured: configured{agents: sessionv1.NewAgentServiceClient(conn), models: sessionv1.NewModelServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn)},
-		tools:      sessionv1.NewSessionToolServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),
-	}
 }
 
 // with connects, calls f and closes the connection. The context of f ends when
@@ -86,9 +52,7 @@ func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b
 	if err != nil {
 		return err
 	}
-	b := newBackend(conn)
-	b.address = t.Server
-	err = f(ctx, b)
+	err = f(ctx, &backend{conn: conn, sessions: sessionv1.NewSessionServiceClient(conn), address: t.Server})
 	return errors.Join(e.refused(s, e.explain(ctx, err)), conn.Close())
 }
 
@@ -118,9 +82,7 @@ func (t target) embedded(ctx context.Context, s stdio, f func(ctx context.Contex
 	}
 	return withTelemetry(ctx, conf, s.err, func(tel *telemetry.Telemetry) error {
 		return inProcess(ctx, conf, tel, nil, func(ctx context.Context, h *host.Host, peers grpc.ClientConnInterface) error {
-			b := newBackend(peers)
-			b.scripted = h.Scripted
-			return f(ctx, b)
+			return f(ctx, &backend{conn: peers, sessions: sessionv1.NewSessionServiceClient(peers), scripted: h.Scripted})
 		})
 	})
 }
@@ -200,16 +162,6 @@ func positive(limit int) error {
 // sessionName returns the resource name of a session that a person named.
 func sessionName(given string) string {
 	return "sessions/" + strings.TrimPrefix(given, "sessions/")
-}
-
-// createSession makes a session; the request may be repeated.
-func (b *backend) createSession(ctx context.Context, req *sessionv1.CreateSessionRequest) (*sessionv1.Session, error) {
-	var resp *sessionv1.CreateSessionResponse
-	err := retry(ctx, func() (err error) {
-		resp, err = b.sessions.CreateSession(ctx, req)
-		return err
-	})
-	return resp.GetSession(), err
 }
 
 // retry makes a first request, which may be repeated. It is less patient than a turn.

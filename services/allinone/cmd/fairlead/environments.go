@@ -145,10 +145,8 @@ func (f updateEnvironment) complete(ctx context.Context, b *backend, r proto.Mes
 	if f.Expected != 0 {
 		return nil
 	}
-	answer, err := b.ask(ctx, &sessionv1.GetEnvironmentRequest{Name: f.name()})
-	if err == nil {
-		r.(*sessionv1.UpdateEnvironmentRequest).ExpectedVersion = resourceOf[*sessionv1.Environment](answer).GetVersion()
-	}
+	found, err := get[*sessionv1.Environment](ctx, b, &sessionv1.GetEnvironmentRequest{Name: f.name()})
+	r.(*sessionv1.UpdateEnvironmentRequest).ExpectedVersion = found.GetVersion()
 	return err
 }
 

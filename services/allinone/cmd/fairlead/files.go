@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"google.golang.org/protobuf/proto"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -16,55 +18,32 @@ import (
 
 // filesCommand reads and changes the files of sessions.
 type filesCommand struct {
-	List listFilesCommand  `cmd:"" help:"List a directory."`
-	Get  getFileCommand    `cmd:"" help:"Read a file."`
-	Put  putFileCommand    `cmd:"" help:"Write a file."`
-	Rm   removeFileCommand `cmd:"" help:"Remove a file or a directory."`
+	List lists[listFiles, *sessionv1.SessionFile] `cmd:"" help:"List a directory."`
+	Get  getFileCommand                           `cmd:"" help:"Read a file."`
+	Put  putFileCommand                           `cmd:"" help:"Write a file."`
+	Rm   does[removeFile]                         `cmd:"" help:"Remove a file or a directory."`
 }
 
-// listFilesCommand lists a directory.
-type listFilesCommand struct {
+type listFiles struct {
 	Session   string `arg:"" help:"The session."`
 	Path      string `arg:"" optional:"" help:"The directory. The default is the workspace."`
 	Recursive bool   `short:"r" help:"List everything below the directory."`
-	JSON      bool   `name:"json" help:"Print one JSON file per line."`
-	target
+	jsonList
 }
 
-// Run lists files.
-func (c listFilesCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.SessionFile
-		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
-			resp, err := b.files.ListSessionFiles(ctx, &sessionv1.ListSessionFilesRequest{
-				Parent: sessionName(c.Session), Path: c.Path, Recursive: c.Recursive, PageSize: size, PageToken: token,
-			})
-			all = append(all, resp.GetFiles()...)
-			return len(resp.GetFiles()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		return listFiles(s.out, all)
-	})
+func (f listFiles) request() proto.Message {
+	return &sessionv1.ListSessionFilesRequest{Parent: sessionName(f.Session), Path: f.Path, Recursive: f.Recursive}
 }
 
-func listFiles(w io.Writer, all []*sessionv1.SessionFile) error {
-	rows := [][]string{{"SIZE", "CHANGED", "PATH"}}
-	for _, f := range all {
-		size, path := strconv.FormatInt(f.GetSize(), 10), f.GetPath()
-		switch f.GetType() {
-		case sessionv1.SessionFileType_SESSION_FILE_TYPE_DIRECTORY:
-			size, path = "-", path+"/"
-		case sessionv1.SessionFileType_SESSION_FILE_TYPE_SYMLINK:
-			path += " -> " + f.GetLinkTarget()
-		}
-		rows = append(rows, []string{size, stamp(f.GetModifyTime()), path})
+func (listFiles) row(f *sessionv1.SessionFile) [][]string {
+	size, path := strconv.FormatInt(f.GetSize(), 10), f.GetPath()
+	switch f.GetType() {
+	case sessionv1.SessionFileType_SESSION_FILE_TYPE_DIRECTORY:
+		size, path = "-", path+"/"
+	case sessionv1.SessionFileType_SESSION_FILE_TYPE_SYMLINK:
+		path += " -> " + f.GetLinkTarget()
 	}
-	return columns(w, rows)
+	return [][]string{{"SIZE", size}, {"CHANGED", stamp(f.GetModifyTime())}, {"PATH", path}}
 }
 
 // getFileCommand reads a file.
@@ -79,7 +58,7 @@ type getFileCommand struct {
 func (c getFileCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		return save(s.out, c.Output, func(w io.Writer) error {
-			stream, err := b.files.ReadSessionFile(ctx, &sessionv1.ReadSessionFileRequest{Parent: sessionName(c.Session), Path: c.Path})
+			stream, err := sessionv1.NewSessionFileServiceClient(b.conn).ReadSessionFile(ctx, &sessionv1.ReadSessionFileRequest{Parent: sessionName(c.Session), Path: c.Path})
 			if err != nil {
 				return terminal.Explained(err)
 			}
@@ -146,7 +125,7 @@ func (c putFileCommand) Run(ctx context.Context, s stdio) error {
 func (b *backend) putFile(ctx context.Context, start *sessionv1.WriteSessionFileStart, from io.Reader) (*sessionv1.SessionFile, error) {
 	ctx, cancel := context.WithCancel(ctx) // an upload that was not closed is not taken for whole
 	defer cancel()
-	stream, err := b.files.WriteSessionFile(ctx)
+	stream, err := sessionv1.NewSessionFileServiceClient(b.conn).WriteSessionFile(ctx)
 	if err != nil {
 		return nil, terminal.Explained(err)
 	}
@@ -163,22 +142,14 @@ func (b *backend) putFile(ctx context.Context, start *sessionv1.WriteSessionFile
 	return resp.GetFile(), terminal.Explained(err)
 }
 
-// removeFileCommand removes a file.
-type removeFileCommand struct {
+type removeFile struct {
 	Session   string `arg:"" help:"The session."`
 	Path      string `arg:"" help:"The file or directory."`
 	Recursive bool   `short:"r" help:"Remove a directory with everything in it."`
-	target
 }
 
-// Run removes a file.
-func (c removeFileCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.DeleteSessionFileRequest{Parent: sessionName(c.Session), Path: c.Path, Recursive: c.Recursive, RequestId: id.New()}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		err := retry(ctx, func() error {
-			_, err := b.files.DeleteSessionFile(ctx, r)
-			return err
-		})
-		return terminal.Explained(err)
-	})
+func (f removeFile) request() proto.Message {
+	return &sessionv1.DeleteSessionFileRequest{Parent: sessionName(f.Session), Path: f.Path, Recursive: f.Recursive}
 }
+
+func (removeFile) done() string { return "" }

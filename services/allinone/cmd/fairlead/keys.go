@@ -14,7 +14,6 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
 // keysCommand is about API keys.
@@ -147,16 +146,16 @@ func (c revokeKeyCommand) Run(ctx context.Context, s stdio) error {
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		name := "keys/" + strings.TrimPrefix(c.ID, "keys/")
-		if own, made := madeBy(ctx, b.people, name); made && !c.Yes {
+		if own, made := madeBy(ctx, sessionv1.NewIdentityServiceClient(b.conn), name); made && !c.Yes {
 			return usage("%s has made %s, the key of this command, which would end with it and with all others that it has made. "+
 				"Use a key that it has not made, such as one from `fairlead admin key`, or add --yes", name, own)
 		}
-		k, err := b.people.RevokeKey(ctx, &sessionv1.RevokeKeyRequest{Name: name, RequestId: id.New()})
+		k, err := get[*sessionv1.Key](ctx, b, &sessionv1.RevokeKeyRequest{Name: name})
 		if err != nil {
 			return terminal.Explained(err)
 		}
-		_, err = fmt.Fprintf(s.out, "%s is revoked; every server refuses it within five seconds\n%s", k.GetKey().GetName(),
-			ended("These ended with it, because it has made them:", k.GetKey().GetRevokedKeys()))
+		_, err = fmt.Fprintf(s.out, "%s is revoked; every server refuses it within five seconds\n%s", k.GetName(),
+			ended("These ended with it, because it has made them:", k.GetRevokedKeys()))
 		return err
 	})
 }

@@ -5,7 +5,6 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/tools"
 )
 
@@ -43,7 +42,7 @@ func (n newSession) onlyFor(session string) error {
 
 func (n newSession) request(s stdio) (*sessionv1.CreateSessionRequest, error) {
 	r := &sessionv1.CreateSessionRequest{
-		Session: &sessionv1.Session{Agent: n.Agent, Title: n.Title, Labels: n.Label, Key: n.Key, Environment: n.Environment}, Replace: n.Replace, RequestId: id.New(),
+		Session: &sessionv1.Session{Agent: n.Agent, Title: n.Title, Labels: n.Label, Key: n.Key, Environment: n.Environment}, Replace: n.Replace,
 	}
 	if n.Permissions != "" {
 		rules, err := tools.ProfileFile(n.Permissions)

@@ -2,107 +2,90 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/tools"
 )
 
 // permissionsCommand explains decisions, and shows what was allowed for longer.
 type permissionsCommand struct {
-	Explain explainCommand     `cmd:"" help:"Say what a profile decides on a call, and why. Nothing is run."`
-	Mode    modeCommand        `cmd:"" help:"Change the permission mode of the turn that runs in a session."`
-	Grants  listGrantsCommand  `cmd:"" help:"List what was allowed for longer than one call, the newest first."`
-	Revoke  revokeGrantCommand `cmd:"" help:"Take back what was allowed: the next call is asked about again."`
+	Explain shows[explain, *toolsv1.ExplainCallResponse]         `cmd:"" set:"one=explanation" help:"Say what a profile decides on a call, and why. Nothing is run."`
+	Mode    shows[setMode, *sessionv1.SetPermissionModeResponse] `cmd:"" help:"Change the permission mode of the turn that runs in a session."`
+	Grants  lists[listGrants, *toolsv1.Grant]                    `cmd:"" help:"List what was allowed for longer than one call, the newest first."`
+	Revoke  does[revokeGrant]                                    `cmd:"" help:"Take back what was allowed: the next call is asked about again."`
 }
 
-// modeCommand changes the mode of a running turn.
-type modeCommand struct {
+// setMode changes the mode of a running turn.
+type setMode struct {
 	Session string `arg:"" help:"The session."`
 	Mode    string `arg:"" enum:"default,accept-edits,plan,bypass" help:"The mode: ${enum}."`
-	target
 }
 
-// Run changes the mode.
-func (c modeCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.SetPermissionModeRequest{Name: sessionName(c.Session), PermissionMode: modeOf(c.Mode), RequestId: id.New()}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return terminal.Explained(retry(ctx, func() error {
-			resp, err := b.sessions.SetPermissionMode(ctx, r)
-			if err == nil {
-				_, _ = fmt.Fprintf(s.out, "%s goes on in the mode %s\n", resp.GetTurn(), c.Mode)
-			}
-			return err
-		}))
-	})
+func (f setMode) request() proto.Message {
+	return &sessionv1.SetPermissionModeRequest{Name: sessionName(f.Session), PermissionMode: modeOf(f.Mode)}
 }
 
-// explainCommand explains a decision.
-type explainCommand struct {
+func (f setMode) show(s stdio, changed *sessionv1.SetPermissionModeResponse) error {
+	_, err := fmt.Fprintf(s.out, "%s goes on in the mode %s\n", changed.GetTurn(), f.Mode)
+	return err
+}
+
+// explain explains a decision.
+type explain struct {
 	Tool      string   `arg:"" help:"The tool, such as Bash."`
 	Arguments string   `arg:"" optional:"" help:"The arguments as JSON; for Bash the command, for a tool with a path the path, for Task the subagent, for Skill the skill."`
 	Profile   string   `default:"full" placeholder:"NAME" help:"The profile that decides: ${default} by default."`
 	Mode      string   `default:"default" enum:"default,accept-edits,plan,bypass" help:"The mode: ${enum}."`
 	Filter    []string `placeholder:"FILE" help:"A YAML file with rules that narrow the profile; may be repeated."`
 	Session   string   `placeholder:"ID" help:"The session whose grants count."`
-	JSON      bool     `name:"json" help:"Print the explanation as JSON."`
-	target
+	jsonOne
+	filters []*commonv1.PermissionRules
 }
 
 // arguments returns the arguments as JSON.
-func (c explainCommand) arguments() string {
-	if c.Arguments == "" || strings.HasPrefix(strings.TrimSpace(c.Arguments), "{") {
-		return c.Arguments
+func (f explain) arguments() string {
+	if f.Arguments == "" || strings.HasPrefix(strings.TrimSpace(f.Arguments), "{") {
+		return f.Arguments
 	}
-	key := map[string]string{"Bash": "command", "Grep": "path", "Glob": "path", "LS": "path", "Task": "subagent_type", "Skill": "skill"}[c.Tool]
-	b, err := json.Marshal(map[string]string{cmp.Or(key, "file_path"): c.Arguments})
+	key := map[string]string{"Bash": "command", "Grep": "path", "Glob": "path", "LS": "path", "Task": "subagent_type", "Skill": "skill"}[f.Tool]
+	b, err := json.Marshal(map[string]string{cmp.Or(key, "file_path"): f.Arguments})
 	if err != nil {
 		panic(err) // text always marshals
 	}
 	return string(b)
 }
 
-func (c explainCommand) request() (*toolsv1.ExplainCallRequest, error) {
-	q := &toolsv1.ExplainCallRequest{
-		Name: "profiles/" + bare(c.Profile), Tool: c.Tool, ArgumentsJson: c.arguments(),
-		Mode: modeOf(c.Mode),
-	}
-	if c.Session != "" {
-		q.Session = sessionName(c.Session)
-	}
-	for _, file := range c.Filter {
+func (f *explain) ready() error {
+	for _, file := range f.Filter {
 		rules, err := tools.ProfileFile(file)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		q.Filters = append(q.Filters, rules)
+		f.filters = append(f.filters, rules)
 	}
-	return q, nil
+	return nil
 }
 
-// Run explains a decision.
-func (c explainCommand) Run(ctx context.Context, s stdio) error {
-	q, err := c.request()
-	if err != nil {
-		return err
+func (f explain) request() proto.Message {
+	q := &toolsv1.ExplainCallRequest{
+		Name: "profiles/" + bare(f.Profile), Tool: f.Tool, ArgumentsJson: f.arguments(), Mode: modeOf(f.Mode), Filters: f.filters,
 	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		resp, err := b.profiles.ExplainCall(ctx, q)
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, []*toolsv1.ExplainCallResponse{resp})
-		}
-		return printExplanation(s.out, c.Profile, resp)
-	})
+	if f.Session != "" {
+		q.Session = sessionName(f.Session)
+	}
+	return q
+}
+
+func (f explain) show(s stdio, e *toolsv1.ExplainCallResponse) error {
+	return printExplanation(s.out, f.Profile, e)
 }
 
 func decisionWord(k toolsv1.CallDecisionKind) string {
@@ -134,56 +117,33 @@ func printExplanation(w io.Writer, profile string, e *toolsv1.ExplainCallRespons
 	return whole(w, rows)
 }
 
-// listGrantsCommand lists grants.
-type listGrantsCommand struct {
+type listGrants struct {
 	Session string `placeholder:"ID" help:"Only those of this session."`
-	JSON    bool   `name:"json" help:"Print one JSON grant per line."`
-	target
+	jsonList
 }
 
-// Run lists grants.
-func (c listGrantsCommand) Run(ctx context.Context, s stdio) error {
+func (f listGrants) request() proto.Message {
 	q := &toolsv1.ListGrantsRequest{}
-	if c.Session != "" {
-		q.Session = sessionName(c.Session)
+	if f.Session != "" {
+		q.Session = sessionName(f.Session)
 	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*toolsv1.Grant
-		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
-			q.PageSize, q.PageToken = size, token
-			resp, err := b.grants.ListGrants(ctx, q)
-			all = append(all, resp.GetGrants()...)
-			return len(resp.GetGrants()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		rows := [][]string{{"GRANT", "USER", "HOLDS IN", "PROFILE", "RULE", "GIVEN BY", "GIVEN"}}
-		for _, g := range all {
-			rows = append(rows, []string{
-				bare(g.GetName()), bare(g.GetUser()), cmp.Or(g.GetSession(), "all sessions"), bare(g.GetProfile()), g.GetRule(), g.GetApprover(), stamp(g.GetCreateTime()),
-			})
-		}
-		return columns(s.out, rows)
-	})
+	return q
 }
 
-// revokeGrantCommand deletes a grant.
-type revokeGrantCommand struct {
+func (listGrants) row(g *toolsv1.Grant) [][]string {
+	return [][]string{
+		{"GRANT", bare(g.GetName())}, {"USER", bare(g.GetUser())}, {"HOLDS IN", cmp.Or(g.GetSession(), "all sessions")}, {"PROFILE", bare(g.GetProfile())},
+		{"RULE", g.GetRule()}, {"GIVEN BY", g.GetApprover()}, {"GIVEN", stamp(g.GetCreateTime())},
+	}
+}
+
+type revokeGrant struct {
 	Grant string `arg:"" help:"The grant."`
-	target
+	once
 }
 
-// Run deletes a grant.
-func (c revokeGrantCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		_, err := b.grants.DeleteGrant(ctx, &toolsv1.DeleteGrantRequest{Name: "grants/" + bare(c.Grant), RequestId: id.New()})
-		if err == nil {
-			_, err = fmt.Fprintln(s.out, "revoked", bare(c.Grant))
-		}
-		return terminal.Explained(err)
-	})
+func (f revokeGrant) request() proto.Message {
+	return &toolsv1.DeleteGrantRequest{Name: "grants/" + bare(f.Grant)}
 }
+
+func (f revokeGrant) done() string { return "revoked " + bare(f.Grant) }

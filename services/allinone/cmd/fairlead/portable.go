@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -153,98 +155,68 @@ func printMade(w io.Writer, x *sessionv1.Session, asJSON bool) error {
 	return err
 }
 
-// forkCommand makes a session that goes on from another one.
-type forkCommand struct {
+// fork makes a session that goes on from another one.
+type fork struct {
 	ID           string `arg:"" help:"The session."`
 	Turn         string `placeholder:"ID" help:"Continue from the end of this turn. The default is the end of the conversation."`
 	To           string `name:"id" placeholder:"ID" help:"The new session's id. The server makes one by default."`
 	Title        string `help:"The new session's title. The default is the title of the session."`
 	WithoutFiles bool   `help:"Do not copy the files."`
-	JSON         bool   `name:"json" help:"Print the new session as JSON."`
-	target
+	jsonOne
+	once
 }
 
-// Run forks.
-func (c forkCommand) Run(ctx context.Context, s stdio) error {
-	r := &sessionv1.ForkSessionRequest{
-		Name: sessionName(c.ID), SessionId: c.To, Title: c.Title, WithoutFiles: c.WithoutFiles, RequestId: id.New(),
+func (f fork) request() proto.Message {
+	r := &sessionv1.ForkSessionRequest{Name: sessionName(f.ID), SessionId: f.To, Title: f.Title, WithoutFiles: f.WithoutFiles}
+	if f.Turn != "" {
+		r.Turn = r.Name + "/turns/" + bare(f.Turn)
 	}
-	if c.Turn != "" {
-		r.Turn = r.Name + "/turns/" + bare(c.Turn)
-	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		resp, err := b.sessions.ForkSession(ctx, r)
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		return printMade(s.out, resp.GetSession(), c.JSON)
-	})
+	return r
 }
 
-// compactCommand shortens what the model sees.
-type compactCommand struct {
+func (fork) show(s stdio, made *sessionv1.Session) error { return printMade(s.out, made, false) }
+
+// compact shortens what the model sees.
+type compact struct {
 	ID           string `arg:"" help:"The session."`
 	Instructions string `help:"What the summary should keep above all."`
-	target
+	once
 }
 
-// Run asks for a compaction.
-func (c compactCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		_, err := b.sessions.CompactSession(ctx, &sessionv1.CompactSessionRequest{
-			Name: sessionName(c.ID), Instructions: c.Instructions, RequestId: id.New(),
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		_, err = fmt.Fprintln(s.out, "It will be shortened; the event session.compacted says when it was.")
-		return err
-	})
+func (f compact) request() proto.Message {
+	return &sessionv1.CompactSessionRequest{Name: sessionName(f.ID), Instructions: f.Instructions}
 }
 
-// searchCommand finds messages.
-type searchCommand struct {
+func (compact) done() string {
+	return "It will be shortened; the event session.compacted says when it was."
+}
+
+// search finds messages.
+type search struct {
 	Words   []string `arg:"" help:"Words that a message must have, all of them. wor* finds words that begin with wor."`
 	Session string   `placeholder:"ID" help:"Only messages of this session."`
 	Limit   int      `default:"50" help:"The most messages."`
 	JSON    bool     `name:"json" help:"Print one JSON object per message and line."`
-	target
 }
 
-// Run searches.
-func (c searchCommand) Run(ctx context.Context, s stdio) error {
-	if c.Limit < 1 {
-		return usage("--limit must be at least 1")
+func (f search) asJSON() bool { return f.JSON }
+
+func (f search) limit() int { return f.Limit }
+
+func (f search) ready() error { return positive(f.Limit) }
+
+func (f search) request() proto.Message {
+	r := &sessionv1.SearchMessagesRequest{Query: strings.Join(f.Words, " ")}
+	if f.Session != "" {
+		r.Session = sessionName(f.Session)
 	}
-	r := &sessionv1.SearchMessagesRequest{Query: strings.Join(c.Words, " ")}
-	if c.Session != "" {
-		r.Session = sessionName(c.Session)
-	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.FoundMessage
-		err := pages(ctx, c.Limit, func(size int32, token string) (int, string, error) {
-			r.PageSize, r.PageToken = size, token
-			resp, err := b.sessions.SearchMessages(ctx, r)
-			all = append(all, resp.GetMessages()...)
-			return len(resp.GetMessages()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		return listFound(s.out, all)
-	})
+	return r
 }
 
-func listFound(w io.Writer, all []*sessionv1.FoundMessage) error {
-	rows := [][]string{{"SESSION", "TIME", "WHO", "TEXT"}}
-	for _, m := range all {
-		session, _, _ := strings.Cut(strings.TrimPrefix(m.GetMessage(), "sessions/"), "/")
-		rows = append(rows, []string{
-			session, stamp(m.GetCreateTime()), strings.ToLower(strings.TrimPrefix(m.GetRole().String(), "ROLE_")), m.GetSnippet(),
-		})
+func (search) row(m *sessionv1.FoundMessage) [][]string {
+	session, _, _ := strings.Cut(strings.TrimPrefix(m.GetMessage(), "sessions/"), "/")
+	return [][]string{
+		{"SESSION", session}, {"TIME", stamp(m.GetCreateTime())}, {"WHO", strings.ToLower(strings.TrimPrefix(m.GetRole().String(), "ROLE_"))},
+		{"TEXT", m.GetSnippet()},
 	}
-	return columns(w, rows)
 }

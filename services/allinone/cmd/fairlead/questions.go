@@ -10,7 +10,6 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
 const (
@@ -95,7 +94,7 @@ func (c answerCommand) Run(ctx context.Context, s stdio) error {
 			return fmt.Errorf("the call %s waits for an approval: use `fairlead approve` or `fairlead deny`", terminal.Line(c.Call, 100))
 		}
 		r := &sessionv1.AnswerQuestionRequest{
-			Parent: p.GetSession(), CallId: p.GetCallId(), QuestionId: p.GetQuestion().GetId(), Action: declined, RequestId: id.New(),
+			Parent: p.GetSession(), CallId: p.GetCallId(), QuestionId: p.GetQuestion().GetId(), Action: declined,
 		}
 		if !c.Decline {
 			r.Action = accepted
@@ -103,10 +102,8 @@ func (c answerCommand) Run(ctx context.Context, s stdio) error {
 				return err
 			}
 		}
-		return terminal.Explained(retry(ctx, func() error {
-			_, err := b.sessions.AnswerQuestion(ctx, r)
-			return err
-		}))
+		_, err = b.repeat(ctx, r)
+		return terminal.Explained(err)
 	})
 }
 

@@ -223,6 +223,24 @@ func (b *backend) repeat(ctx context.Context, r proto.Message) (answer proto.Mes
 	return answer, err
 }
 
+// get makes a request and returns the resource in its answer.
+func get[A proto.Message](ctx context.Context, b *backend, r proto.Message) (none A, err error) {
+	answer, err := b.ask(ctx, r)
+	if err != nil {
+		return none, err
+	}
+	return resourceOf[A](answer), nil
+}
+
+// change is get for a request that is repeated after a lost connection.
+func change[A proto.Message](ctx context.Context, b *backend, r proto.Message) (x A, err error) {
+	err = retry(ctx, func() error {
+		x, err = get[A](ctx, b, r)
+		return err
+	})
+	return x, err
+}
+
 // resourceOf returns an answer, or the resource of type A in it.
 func resourceOf[A proto.Message](answer proto.Message) A {
 	if x, ok := answer.(A); ok {

@@ -108,7 +108,7 @@ func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string
 		}
 		// One request makes both, so a refused turn leaves no session.
 		r.Session.FirstMessage, r.Limits = &sessionv1.FirstMessage{Text: prompt, Options: c.options()}, limits
-		made, err := b.createSession(ctx, r)
+		made, err := change[*sessionv1.Session](ctx, b, r)
 		if err != nil {
 			return nil, err
 		}

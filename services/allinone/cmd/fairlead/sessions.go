@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	client "github.com/fairlead/fairlead/clients/go"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -14,64 +18,52 @@ import (
 
 // sessionsCommand looks at sessions, and does what concerns a whole one.
 type sessionsCommand struct {
-	List   listCommand   `cmd:"" help:"List sessions, the newest first."`
-	Show   showCommand   `cmd:"" help:"Show a session and its turns."`
-	Events eventsCommand `cmd:"" help:"Show a session's events."`
+	List   lists[listSessions, *sessionv1.Session] `cmd:"" help:"List sessions, the newest first."`
+	Show   showCommand                             `cmd:"" help:"Show a session and its turns."`
+	Events eventsCommand                           `cmd:"" help:"Show a session's events."`
 
 	Export  exportCommand                                   `cmd:"" help:"Write a session to a file."`
 	Import  importCommand                                   `cmd:"" help:"Make a session from an exported file."`
-	Fork    forkCommand                                     `cmd:"" help:"Continue a session in a new one."`
+	Fork    shows[fork, *sessionv1.Session]                 `cmd:"" set:"one=new session" help:"Continue a session in a new one."`
 	Rewind  shows[rewind, *sessionv1.RewindSessionResponse] `cmd:"" help:"Go back to a checkpoint, in the conversation and in the files."`
-	Compact compactCommand                                  `cmd:"" help:"Shorten the conversation for the model."`
-	Search  searchCommand                                   `cmd:"" help:"Find messages by their words."`
+	Compact does[compact]                                   `cmd:"" help:"Shorten the conversation for the model."`
+	Search  lists[search, *sessionv1.FoundMessage]          `cmd:"" help:"Find messages by their words."`
 
-	Update  updateSessionCommand  `cmd:"" help:"Change a session's title and labels."`
-	Archive archiveSessionCommand `cmd:"" help:"Archive a session: it can be read, but takes no messages."`
+	Update  shows[updateSession, *sessionv1.Session]  `cmd:"" help:"Change a session's title and labels."`
+	Archive shows[archiveSession, *sessionv1.Session] `cmd:"" help:"Archive a session: it can be read, but takes no messages."`
 }
 
-// listCommand lists sessions.
-type listCommand struct {
-	Limit int  `default:"50" help:"The most sessions."`
-	JSON  bool `name:"json" help:"Print one JSON session per line."`
-	sessionFilter
-	target
+type listSessions struct {
+	Limit int `default:"50" help:"The most sessions."`
+	jsonList
+	Agent    string   `help:"Only sessions of this agent."`
+	Label    []string `placeholder:"NAME=VALUE" sep:"none" help:"Only sessions with this label; may be repeated."`
+	State    string   `default:"any" enum:"any,idle,running,waiting" help:"Only sessions in this state: ${enum}."`
+	Key      string   `help:"Only the session with this key."`
+	Archived bool     `help:"List archived sessions instead of the others."`
+	Oldest   bool     `help:"List the oldest session first."`
 }
 
-// Run lists sessions.
-func (c listCommand) Run(ctx context.Context, s stdio) error {
-	if c.Limit < 1 {
-		return usage("--limit must be at least 1")
+func (f listSessions) limit() int { return f.Limit }
+
+func (f listSessions) ready() error { return positive(f.Limit) }
+
+func (f listSessions) request() proto.Message {
+	return &sessionv1.ListSessionsRequest{
+		Agent: f.Agent, Labels: f.Label, Key: f.Key, Archived: f.Archived, OldestFirst: f.Oldest,
+		State: sessionv1.SessionState(sessionv1.SessionState_value["SESSION_STATE_"+strings.ToUpper(f.State)]),
 	}
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		var all []*sessionv1.Session
-		err := pages(ctx, c.Limit, func(size int32, token string) (int, string, error) {
-			resp, err := b.sessions.ListSessions(ctx, c.request(size, token))
-			all = append(all, resp.GetSessions()...)
-			return len(resp.GetSessions()), resp.GetNextPageToken(), err
-		})
-		if err != nil {
-			return terminal.Explained(err)
-		}
-		if c.JSON {
-			return printJSON(s.out, all)
-		}
-		return listSessions(s.out, all)
-	})
 }
 
-func listSessions(w io.Writer, all []*sessionv1.Session) error {
-	rows := [][]string{{"SESSION", "AGENT", "UPDATED", "TURNS", "STATE", "COST", "TITLE"}}
-	for _, x := range all {
-		state := "idle"
-		if x.GetActiveTurn() != "" {
-			state = "active"
-		}
-		rows = append(rows, []string{
-			bare(x.GetName()), bare(x.GetAgent()), stamp(x.GetUpdateTime()), fmt.Sprint(x.GetFinishedTurns()), state,
-			terminal.Cost(x.GetUsage()), x.GetTitle(),
-		})
+func (listSessions) row(x *sessionv1.Session) [][]string {
+	state := "idle"
+	if x.GetActiveTurn() != "" {
+		state = "active"
 	}
-	return columns(w, rows)
+	return [][]string{
+		{"SESSION", bare(x.GetName())}, {"AGENT", bare(x.GetAgent())}, {"UPDATED", stamp(x.GetUpdateTime())}, {"TURNS", fmt.Sprint(x.GetFinishedTurns())},
+		{"STATE", state}, {"COST", terminal.Cost(x.GetUsage())}, {"TITLE", x.GetTitle()},
+	}
 }
 
 // showCommand shows a session.
@@ -89,12 +81,7 @@ func (c showCommand) Run(ctx context.Context, s stdio) error {
 		if err != nil {
 			return terminal.Explained(err)
 		}
-		var turns []*sessionv1.Turn
-		err = pages(ctx, 0, func(size int32, token string) (int, string, error) {
-			resp, err := b.sessions.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: name, PageSize: size, PageToken: token})
-			turns = append(turns, resp.GetTurns()...)
-			return len(resp.GetTurns()), resp.GetNextPageToken(), err
-		})
+		turns, err := all[*sessionv1.Turn](ctx, b, &sessionv1.ListTurnsRequest{Parent: name}, 0)
 		if err != nil {
 			return terminal.Explained(err)
 		}
@@ -123,18 +110,16 @@ func showSession(w io.Writer, x *sessionv1.Session, turns []*sessionv1.Turn) err
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	rows = [][]string{{"TURN", "STATE", "CREATED", "TIME", "STEPS", "USED", "SAID"}}
-	for _, t := range turns {
+	return columns(w, rowsOf(turns, func(t *sessionv1.Turn) [][]string {
 		said := t.GetFinalText()
 		if e := t.GetError(); e != nil {
 			said = e.GetReason() + ": " + e.GetMessage()
 		}
-		rows = append(rows, []string{
-			bare(t.GetName()), terminal.State(t.GetState()), stamp(t.GetCreateTime()), elapsed(t), fmt.Sprint(t.GetSteps()),
-			terminal.Used(t.GetUsage()), said,
-		})
-	}
-	return columns(w, rows)
+		return [][]string{
+			{"TURN", bare(t.GetName())}, {"STATE", terminal.State(t.GetState())}, {"CREATED", stamp(t.GetCreateTime())}, {"TIME", elapsed(t)},
+			{"STEPS", fmt.Sprint(t.GetSteps())}, {"USED", terminal.Used(t.GetUsage())}, {"SAID", said},
+		}
+	}))
 }
 
 // elapsed returns how long a turn took, or takes.
@@ -227,3 +212,37 @@ func (l *eventLines) Event(e *sessionv1.Event) {
 
 // Err returns the first error.
 func (l *eventLines) Err() error { return l.err }
+
+// aSession is a command that shows what is kept with a session.
+type aSession struct {
+	ID string `arg:"" help:"The session."`
+	jsonOne
+}
+
+func (aSession) show(s stdio, x *sessionv1.Session) error {
+	rows := [][]string{{"session", bare(x.GetName())}, {"agent", bare(x.GetAgent())}, {"title", x.GetTitle()}, {"archived", stamp(x.GetArchiveTime())}}
+	for _, name := range slices.Sorted(maps.Keys(x.GetLabels())) {
+		rows = append(rows, []string{"label", name + "=" + x.GetLabels()[name]})
+	}
+	return columns(s.out, rows)
+}
+
+type updateSession struct {
+	Title       *string           `help:"The new title."`
+	Label       map[string]string `placeholder:"NAME=VALUE" mapsep:"none" help:"A label to set; may be repeated."`
+	RemoveLabel []string          `placeholder:"NAME" help:"A label to remove; may be repeated."`
+	aSession
+}
+
+func (f updateSession) request() proto.Message {
+	return &sessionv1.UpdateSessionRequest{Name: sessionName(f.ID), Title: f.Title, Labels: f.Label, RemoveLabels: f.RemoveLabel}
+}
+
+type archiveSession struct {
+	Undo bool `help:"Bring the session back."`
+	aSession
+}
+
+func (f archiveSession) request() proto.Message {
+	return &sessionv1.ArchiveSessionRequest{Name: sessionName(f.ID), Undo: f.Undo}
+}

@@ -22,7 +22,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
 // skillsCommand is about skills.
@@ -66,13 +65,13 @@ func (c addSkillCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		file, err := b.uploadFile(ctx, &sessionv1.CreateFileRequest{
 			File: &sessionv1.File{Filename: "skill.zip", MediaType: "application/zip", Size: proto.Int64(int64(len(archive)))},
-			Ttl:  durationpb.New(skillFileTTL), RequestId: id.New(),
+			Ttl:  durationpb.New(skillFileTTL),
 		}, bytes.NewReader(archive))
 		if err != nil {
 			return terminal.Explained(err)
 		}
 		made, err := b.putSkill(ctx, c.name(), file.GetName())
-		_, _ = b.blobs.DeleteFile(ctx, &sessionv1.DeleteFileRequest{Name: file.GetName(), RequestId: id.New()}) // its time comes
+		_, _ = b.ask(ctx, &sessionv1.DeleteFileRequest{Name: file.GetName()}) // its time comes
 		if err != nil {
 			return terminal.Explained(err)
 		}
@@ -86,21 +85,18 @@ func (c addSkillCommand) Run(ctx context.Context, s stdio) error {
 
 // putSkill makes a skill of a file, or a new version of the skill that has its name.
 func (b *backend) putSkill(ctx context.Context, user, file string) (*sessionv1.Skill, error) {
-	made, err := b.repeat(ctx, &sessionv1.CreateSkillRequest{User: user, File: file})
+	made, err := change[*sessionv1.Skill](ctx, b, &sessionv1.CreateSkillRequest{User: user, File: file})
 	taken, ok := apierr.Detail[*errdetails.ResourceInfo](err)
 	if apierr.Code(err) == codes.AlreadyExists && ok {
-		var found proto.Message
-		if found, err = b.ask(ctx, &sessionv1.GetSkillRequest{Name: taken.GetResourceName(), User: user}); err != nil {
+		found, err := get[*sessionv1.Skill](ctx, b, &sessionv1.GetSkillRequest{Name: taken.GetResourceName(), User: user})
+		if err != nil {
 			return nil, err
 		}
-		made, err = b.repeat(ctx, &sessionv1.UpdateSkillRequest{
-			Name: taken.GetResourceName(), User: user, File: file, ExpectedVersion: resourceOf[*sessionv1.Skill](found).GetVersion(),
+		return change[*sessionv1.Skill](ctx, b, &sessionv1.UpdateSkillRequest{
+			Name: taken.GetResourceName(), User: user, File: file, ExpectedVersion: found.GetVersion(),
 		})
 	}
-	if err != nil {
-		return nil, err
-	}
-	return resourceOf[*sessionv1.Skill](made), nil
+	return made, err
 }
 
 // maxSkillFolder bounds what is read of a folder. The server has a bound of its own.

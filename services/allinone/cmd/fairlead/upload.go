@@ -15,7 +15,6 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
 // uploadCommand uploads a file for use anywhere.
@@ -42,8 +41,7 @@ func (c uploadCommand) Run(ctx context.Context, s stdio) error {
 		return usage("%s is not a regular file", c.File)
 	}
 	create := &sessionv1.CreateFileRequest{
-		File:      &sessionv1.File{Filename: filepath.Base(c.File), MediaType: c.Type, Size: proto.Int64(st.Size())},
-		RequestId: id.New(),
+		File: &sessionv1.File{Filename: filepath.Base(c.File), MediaType: c.Type, Size: proto.Int64(st.Size())},
 	}
 	if c.Type == "" {
 		create.File.MediaType = mime.TypeByExtension(filepath.Ext(c.File))
@@ -66,18 +64,14 @@ func (c uploadCommand) Run(ctx context.Context, s stdio) error {
 
 // uploadFile begins a file and sends it from where the server has stopped.
 func (b *backend) uploadFile(ctx context.Context, create *sessionv1.CreateFileRequest, from io.ReadSeeker) (f *sessionv1.File, err error) {
-	err = retry(ctx, func() error {
-		made, err := b.blobs.CreateFile(ctx, create)
-		f = made.GetFile()
-		return err
-	})
+	f, err = change[*sessionv1.File](ctx, b, create)
 	if err != nil || f.GetState() == sessionv1.FileState_FILE_STATE_READY {
 		return f, err
 	}
 	name := f.GetName()
 	err = retry(ctx, func() error {
-		found, err := b.blobs.GetFile(ctx, &sessionv1.GetFileRequest{Name: name})
-		if f = found.GetFile(); err != nil || f.GetState() == sessionv1.FileState_FILE_STATE_READY {
+		f, err = get[*sessionv1.File](ctx, b, &sessionv1.GetFileRequest{Name: name})
+		if err != nil || f.GetState() == sessionv1.FileState_FILE_STATE_READY {
 			return err
 		}
 		if _, err := from.Seek(f.GetReceived(), io.SeekStart); err != nil {
@@ -92,7 +86,7 @@ func (b *backend) uploadFile(ctx context.Context, create *sessionv1.CreateFileRe
 func (b *backend) appendFile(ctx context.Context, start *sessionv1.AppendFileStart, from io.Reader) (*sessionv1.File, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := b.blobs.AppendFile(ctx)
+	stream, err := sessionv1.NewFileServiceClient(b.conn).AppendFile(ctx)
 	if err != nil {
 		return nil, err
 	}
