@@ -36,7 +36,7 @@ const idempotencyKey = "Idempotency-Key"
 
 // calling is one request for a call. The call itself is a turn of the session.
 type calling struct {
-	*scope
+	s   *Server
 	req *sdk.CallToolRequest
 	ctx context.Context //nolint:containedctx // the SDK's: it ends when the client cancels, and finds the client's stream
 	out context.Context //nolint:containedctx // of requests to services
@@ -53,7 +53,7 @@ type calling struct {
 
 // call makes a call for a client.
 func (sc *scope) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	c := &calling{scope: sc, req: req, ctx: ctx, out: caller(ctx, req.Extra), asked: map[string]asked{}, settled: map[string]context.CancelFunc{}}
+	c := &calling{s: sc.s, req: req, ctx: ctx, out: caller(ctx, req.Extra), asked: map[string]asked{}, settled: map[string]context.CancelFunc{}}
 	c.request = &sessionv1.CallToolRequest{Parent: sc.name(), Tool: req.Params.Name, ArgumentsJson: string(req.Params.Arguments), RequestId: id.New()}
 	if req.Extra != nil && req.Extra.Header.Get(idempotencyKey) != "" {
 		c.request.RequestId = req.Extra.Header.Get(idempotencyKey)

@@ -39,14 +39,14 @@ type Config struct {
 
 // Server serves the protocol. It is safe for concurrent use.
 type Server struct {
-	*wire.Server
+	wire *wire.Server
 	Config
 	agents sessionv1.AgentServiceClient
 }
 
 // New returns a Server.
 func New(c Config, shared *wire.Server, session grpc.ClientConnInterface) *Server {
-	return &Server{Server: shared, Config: c, agents: sessionv1.NewAgentServiceClient(session)}
+	return &Server{wire: shared, Config: c, agents: sessionv1.NewAgentServiceClient(session)}
 }
 
 // prefix begins all paths.
@@ -150,7 +150,7 @@ func (c *call) serveRPC() error {
 		Method  string          `json:"method"`
 		Params  json.RawMessage `json:"params"`
 	}
-	if err := c.Decode(c.w, c.r, &in); err != nil {
+	if err := c.wire.Decode(c.w, c.r, &in); err != nil {
 		code := rpcCode(err)
 		if code == rpcInvalidParams {
 			code = rpcParseError
@@ -182,7 +182,7 @@ func (c *call) serveREST(rt route, parts []string) error {
 		return err
 	}
 	if c.r.Method == http.MethodPost && c.r.ContentLength != 0 {
-		if err := c.Decode(c.w, c.r, &params); err != nil {
+		if err := c.wire.Decode(c.w, c.r, &params); err != nil {
 			return err
 		}
 		if params == nil { // it was null
@@ -278,7 +278,7 @@ func (c *call) decode(to any) error {
 
 // within bounds the requests to services.
 func (c *call) within() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.r.Context(), c.Timeout)
+	return context.WithTimeout(c.r.Context(), c.wire.Timeout)
 }
 
 // base returns the URL at which the client reached the server.
@@ -311,7 +311,7 @@ func (c *call) stream(e *encoder, after int64) error {
 			return b
 		}
 	}
-	f := c.Follow(c.r.Context(), e.session(), after)
+	f := c.wire.Follow(c.r.Context(), e.session(), after)
 	defer f.Close()
-	return c.Send(c.w, c.r, "a2a", f, e)
+	return c.wire.Send(c.w, c.r, "a2a", f, e)
 }

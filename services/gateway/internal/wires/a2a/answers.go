@@ -172,14 +172,14 @@ func (c *call) answer(m *message, d *decision, f *fold, open []*ask) (*reply, er
 			return nil, err
 		}
 		req.RequestId = id
-		return &reply{a, func(ctx context.Context) error { _, err := c.Sessions.AnswerQuestion(ctx, req); return err }}, nil
+		return &reply{a, func(ctx context.Context) error { _, err := c.wire.Sessions.AnswerQuestion(ctx, req); return err }}, nil
 	}
 	req, err := d.toApproval(a)
 	if err != nil {
 		return nil, err
 	}
 	req.RequestId = id
-	return &reply{a, func(ctx context.Context) error { _, err := c.Sessions.ResolveApproval(ctx, req); return err }}, nil
+	return &reply{a, func(ctx context.Context) error { _, err := c.wire.Sessions.ResolveApproval(ctx, req); return err }}, nil
 }
 
 // choose returns what a decision answers. One that names what was asked before may be of a message that comes again.

@@ -77,7 +77,7 @@ func (b *binding) answer(ctx context.Context, req addressed, do operation, to pr
 		return err
 	}
 	c.send = send
-	release, err := b.server.Acquire(c.r)
+	release, err := b.server.wire.Acquire(c.r)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (c *call) feed(e *encoder, after int64) error {
 		}
 		return dst, c.send(u)
 	}
-	f := c.Follow(c.r.Context(), e.session(), after)
+	f := c.wire.Follow(c.r.Context(), e.session(), after)
 	defer f.Close()
 	for {
 		select {

@@ -141,7 +141,7 @@ func (c *call) rows(ctx context.Context, in *listRequest) (all []*row, err error
 	for _, s := range sessions {
 		req := &sessionv1.ListTurnsRequest{Parent: s.GetName(), PageSize: 1000}
 		for {
-			got, err := c.Sessions.ListTurns(ctx, req)
+			got, err := c.wire.Sessions.ListTurns(ctx, req)
 			if err != nil {
 				return nil, err
 			}
@@ -197,11 +197,11 @@ func (c *call) row(ctx context.Context, s *sessionv1.Session, t *sessionv1.Turn)
 // contexts returns the sessions whose tasks are asked for.
 func (c *call) contexts(ctx context.Context, id string) ([]*sessionv1.Session, error) {
 	if id == "" {
-		got, err := c.Sessions.ListSessions(ctx, &sessionv1.ListSessionsRequest{Agent: c.agent, User: "users/me", PageSize: maxContexts})
+		got, err := c.wire.Sessions.ListSessions(ctx, &sessionv1.ListSessionsRequest{Agent: c.agent, User: "users/me", PageSize: maxContexts})
 		return got.GetSessions(), err
 	}
 	if contextForm.MatchString(id) {
-		got, err := c.Sessions.ListSessions(ctx, &sessionv1.ListSessionsRequest{Agent: c.agent, User: "users/me", Key: keyPrefix + id, PageSize: 1})
+		got, err := c.wire.Sessions.ListSessions(ctx, &sessionv1.ListSessionsRequest{Agent: c.agent, User: "users/me", Key: keyPrefix + id, PageSize: 1})
 		if err != nil || len(got.GetSessions()) > 0 {
 			return got.GetSessions(), err
 		}
@@ -209,7 +209,7 @@ func (c *call) contexts(ctx context.Context, id string) ([]*sessionv1.Session, e
 	if !sessionForm.MatchString(id) {
 		return nil, nil
 	}
-	got, err := c.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: "sessions/" + id})
+	got, err := c.wire.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: "sessions/" + id})
 	if err != nil || !c.of(got.GetSession()) {
 		return nil, missingAsNone(err)
 	}

@@ -47,14 +47,14 @@ func (c *call) find(ctx context.Context, id string, answered map[string]bool) (*
 		return nil, nil, noTask(id)
 	}
 	name := "sessions/" + parts[1]
-	session, err := c.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: name})
+	session, err := c.wire.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: name})
 	if err == nil && !c.of(session.GetSession()) {
 		return nil, nil, noTask(id)
 	}
 	if err != nil {
 		return nil, nil, missing(err, id)
 	}
-	got, err := c.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: name + "/turns/" + parts[2]})
+	got, err := c.wire.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: name + "/turns/" + parts[2]})
 	if err != nil {
 		return nil, nil, missing(err, id)
 	}
@@ -68,7 +68,7 @@ func (c *call) read(ctx context.Context, session *sessionv1.Session, turn *sessi
 	f.answered = maps.Clone(answered)
 	req := &sessionv1.ListEventsRequest{Parent: session.GetName(), AfterSeq: turn.GetAfterSeq(), PageSize: 1000}
 	for !terminal(f.status.State) {
-		page, err := c.Sessions.ListEvents(ctx, req)
+		page, err := c.wire.Sessions.ListEvents(ctx, req)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (c *call) read(ctx context.Context, session *sessionv1.Session, turn *sessi
 func (c *call) conversation(ctx context.Context, m *message) (*sessionv1.Session, error) {
 	id := m.ContextID
 	if id == "" {
-		made, err := c.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{
+		made, err := c.wire.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{
 			Session: &sessionv1.Session{Agent: c.agent}, RequestId: wire.RequestID("a2a", "context", c.agent, m.MessageID),
 		})
 		return made.GetSession(), err
@@ -95,7 +95,7 @@ func (c *call) conversation(ctx context.Context, m *message) (*sessionv1.Session
 		return nil, bad("message.contextId", "has to be 1 to 96 printable characters of ASCII without spaces")
 	}
 	if sessionForm.MatchString(id) {
-		got, err := c.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: "sessions/" + id})
+		got, err := c.wire.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: "sessions/" + id})
 		if err == nil && !c.of(got.GetSession()) {
 			return nil, bad("message.contextId", "is of a conversation with another agent")
 		}
@@ -103,7 +103,7 @@ func (c *call) conversation(ctx context.Context, m *message) (*sessionv1.Session
 			return got.GetSession(), err
 		}
 	}
-	found, err := c.FindOrMake(ctx, wire.Place{Wire: "a2a", ID: id, Agent: c.agent})
+	found, err := c.wire.FindOrMake(ctx, wire.Place{Wire: "a2a", ID: id, Agent: c.agent})
 	if apierr.Reason(problem.Status(err).Err()) == wire.ReasonOtherAgent {
 		return nil, bad("message.contextId", "is of a conversation with another agent")
 	}
@@ -154,7 +154,7 @@ func (c *call) begin() (*begun, error) {
 		return nil, err
 	}
 	req.Parent, req.RequestId = session.GetName(), wire.RequestID("a2a", b.in.Message.MessageID)
-	made, err := c.Sessions.CreateTurn(ctx, req)
+	made, err := c.wire.Sessions.CreateTurn(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (c *call) await(f *fold, done func() bool) error {
 	if done() {
 		return nil
 	}
-	follower := c.Follow(c.r.Context(), f.session(), f.last)
+	follower := c.wire.Follow(c.r.Context(), f.session(), f.last)
 	defer follower.Close()
 	for {
 		select {
@@ -257,7 +257,7 @@ func (c *call) cancel() (any, error) {
 	case terminal(f.status.State):
 		return nil, fail(taskNotCancelable, "the task "+in.ID+" has ended already")
 	}
-	if _, err := c.Sessions.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: f.session(), Turn: f.turn}); err != nil {
+	if _, err := c.wire.Sessions.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: f.session(), Turn: f.turn}); err != nil {
 		return nil, err
 	}
 	if err := c.await(f, func() bool { return terminal(f.status.State) }); err != nil {

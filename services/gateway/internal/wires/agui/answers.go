@@ -107,7 +107,7 @@ func (s *Server) resolve(field, runID string, r resumeEntry, a *ask, session str
 		}
 		req.RequestId = id
 		return func(ctx context.Context) error {
-			_, err := s.Sessions.AnswerQuestion(ctx, req)
+			_, err := s.wire.Sessions.AnswerQuestion(ctx, req)
 			return answered(err)
 		}, nil
 	}
@@ -117,7 +117,7 @@ func (s *Server) resolve(field, runID string, r resumeEntry, a *ask, session str
 	}
 	req.RequestId = id
 	return func(ctx context.Context) error {
-		_, err := s.Sessions.ResolveApproval(ctx, req)
+		_, err := s.wire.Sessions.ResolveApproval(ctx, req)
 		return answered(err)
 	}, nil
 }
@@ -133,7 +133,7 @@ func (s *Server) submit(runID, session string, m *inMessage) (answer, error) {
 		req.Content = append(req.Content, textContent(m.Error)...)
 	}
 	return func(ctx context.Context) error {
-		_, err := s.Sessions.SubmitToolResult(ctx, req)
+		_, err := s.wire.Sessions.SubmitToolResult(ctx, req)
 		return answered(err)
 	}, nil
 }

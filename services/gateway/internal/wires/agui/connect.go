@@ -40,22 +40,22 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, agent string) er
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), s.wire.Timeout)
 	defer cancel()
-	session, err := s.Find(ctx, place(agent, id))
+	session, err := s.wire.Find(ctx, place(agent, id))
 	if err != nil {
 		return err
 	}
 	runID := r.URL.Query().Get("runId")
 	turn := session.GetActiveTurn()
 	if runID != "" {
-		made, err := s.Sessions.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: session.GetName(), OfRequest: wire.RequestID("ag-ui", runID)})
+		made, err := s.wire.Sessions.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: session.GetName(), OfRequest: wire.RequestID("ag-ui", runID)})
 		if err != nil {
 			return err
 		}
 		if len(made.GetTurns()) > 0 {
 			turn = made.GetTurns()[0].GetName()
-		} else if shown, err := s.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: session.GetName() + "/turns/" + runID}); err == nil {
+		} else if shown, err := s.wire.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: session.GetName() + "/turns/" + runID}); err == nil {
 			turn = shown.GetTurn().GetName() // this request has named it before
 		}
 	}
@@ -102,7 +102,7 @@ func settled(e *Encoder) map[string]bool {
 func (s *Server) said(ctx context.Context, session, turn string) (all []json.RawMessage, err error) {
 	all = []json.RawMessage{}
 	for token := ""; ; {
-		page, err := s.Sessions.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: session, PageSize: 1000, PageToken: token})
+		page, err := s.wire.Sessions.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: session, PageSize: 1000, PageToken: token})
 		if err != nil {
 			return nil, err
 		}

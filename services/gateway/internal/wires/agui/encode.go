@@ -36,7 +36,7 @@ type Run struct {
 // wire.Encoder.
 type Encoder struct {
 	Run
-	transcript
+	transcript transcript
 
 	lanes map[string]*lane // by the call of a subagent; "" is the turn itself
 	calls map[string]*call
@@ -110,7 +110,7 @@ func (e *Encoder) events(from *sessionv1.Event) []event {
 	}
 	if from.GetFirstSeq() <= e.After.seq && from.GetSeq() > e.After.seq && e.After.seq > e.Start {
 		// The client has a part of it: deltas were merged meanwhile. It gets the messages before them, then all.
-		e.emit(nil, e.snapshot(e.prior))
+		e.emit(nil, e.transcript.snapshot(e.prior))
 	}
 	e.fold(e.lanes[""], from)
 	return e.out

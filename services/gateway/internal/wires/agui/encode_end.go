@@ -190,8 +190,8 @@ func (e *Encoder) finish(f *sessionv1.TurnFinished) {
 	state := strings.ToLower(strings.TrimPrefix(f.GetState().String(), "TURN_STATE_"))
 	e.closeAll(nil)
 	if f.GetError().GetReason() == "ROLLED_BACK" {
-		e.messages = nil
-		e.emit(nil, e.snapshot(e.prior))
+		e.transcript.messages = nil
+		e.emit(nil, e.transcript.snapshot(e.prior))
 	}
 	e.status(state)
 	done := event{"type": "RUN_FINISHED", "threadId": e.ThreadID, "runId": e.RunID}

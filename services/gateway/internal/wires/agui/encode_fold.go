@@ -73,13 +73,13 @@ func (e *Encoder) foldTurn(l *lane, from *sessionv1.Event) bool {
 func (e *Encoder) restart(l *lane) {
 	base := l.base()
 	e.closeLane(l)
-	e.drop(func(id string) bool { return id == base || len(id) > len(base) && id[:len(base)+1] == base+"-" })
+	e.transcript.drop(func(id string) bool { return id == base || len(id) > len(base) && id[:len(base)+1] == base+"-" })
 	for id, c := range e.calls {
 		if c.lane == l && !c.done && (c.message == base || len(c.message) > len(base) && c.message[:len(base)+1] == base+"-") {
 			delete(e.calls, id)
 		}
 	}
-	e.emit(nil, e.snapshot(e.prior))
+	e.emit(nil, e.transcript.snapshot(e.prior))
 }
 
 // foldContent takes what the model says, and its calls.
@@ -101,7 +101,7 @@ func (e *Encoder) foldContent(l *lane, from *sessionv1.Event) bool {
 		e.openReasoning(l, id)
 		if text := b.ThinkingDelta.GetText(); text != "" {
 			if e.live() {
-				e.add(id, "reasoning", l.call, text)
+				e.transcript.add(id, "reasoning", l.call, text)
 			}
 			e.emit(l, event{"type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": text})
 		}
@@ -191,7 +191,7 @@ func (e *Encoder) note(l *lane, text string) {
 		return
 	}
 	id := fmt.Sprintf("%s-note-%d", e.lanes[""].turn, e.now)
-	e.add(id, "developer", l.call, text)
+	e.transcript.add(id, "developer", l.call, text)
 	e.emit(l, event{"type": "TEXT_MESSAGE_START", "messageId": id, "role": "developer"})
 	e.emit(l, event{"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text})
 	e.emit(l, event{"type": "TEXT_MESSAGE_END", "messageId": id})

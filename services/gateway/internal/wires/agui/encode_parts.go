@@ -17,7 +17,7 @@ func (e *Encoder) openText(l *lane, id string) {
 	e.closeText(l)
 	l.text, l.lastText = id, id
 	if e.live() {
-		e.add(id, "assistant", l.call, "")
+		e.transcript.add(id, "assistant", l.call, "")
 	}
 	e.emit(l, event{"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"})
 }
@@ -27,7 +27,7 @@ func (e *Encoder) textDelta(l *lane, id, text string) {
 		return
 	}
 	if e.live() {
-		e.add(id, "assistant", l.call, text)
+		e.transcript.add(id, "assistant", l.call, text)
 	}
 	e.emit(l, event{"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text})
 }
@@ -70,7 +70,7 @@ func (e *Encoder) startCall(l *lane, id, tool string) *call {
 	}
 	e.calls[id] = c
 	if e.live() {
-		e.call(c.message, l.call, id, tool)
+		e.transcript.call(c.message, l.call, id, tool)
 	}
 	e.emit(l, event{"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": tool, "parentMessageId": c.message})
 	return c
@@ -82,7 +82,7 @@ func (e *Encoder) addArguments(c *call, json string) {
 	}
 	c.arguments += json
 	if e.live() {
-		e.call(c.message, c.lane.call, c.id, c.tool).Function.Arguments += json
+		e.transcript.call(c.message, c.lane.call, c.id, c.tool).Function.Arguments += json
 	}
 	e.emit(c.lane, event{"type": "TOOL_CALL_ARGS", "toolCallId": c.id, "delta": json})
 }
@@ -107,7 +107,7 @@ func (e *Encoder) finishCall(l *lane, f *sessionv1.ToolCallFinished) {
 	}
 	id, content := c.id+"-result", resultOf(f.GetContent(), e.Old)
 	if e.live() {
-		m := e.at(id, "tool", l.call)
+		m := e.transcript.at(id, "tool", l.call)
 		m.Content, m.ToolCallID = content, c.id
 	}
 	e.emit(l, event{"type": "TOOL_CALL_RESULT", "messageId": id, "toolCallId": c.id, "content": content, "role": "tool"})

@@ -39,7 +39,7 @@ var judgements = map[string]sessionv1.FeedbackValue{
 // feedback keeps a person's judgement of a message, or of a run.
 func (s *Server) feedback(w http.ResponseWriter, r *http.Request, agent string) error {
 	var in feedbackInput
-	if err := s.Decode(w, r, &in); err != nil {
+	if err := s.wire.Decode(w, r, &in); err != nil {
 		return err
 	}
 	id, err := thread(r, in.ThreadID, in.Snake)
@@ -56,7 +56,7 @@ func (s *Server) feedback(w http.ResponseWriter, r *http.Request, agent string) 
 	case len(in.Payload) > 0 && json.Unmarshal(in.Payload, &payload) != nil:
 		return bad("payload", "must be an object; its messageId, runId, comment and reason are texts")
 	}
-	session, err := s.Find(r.Context(), place(agent, id))
+	session, err := s.wire.Find(r.Context(), place(agent, id))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ var ownMessage = regexp.MustCompile(`^([0-9a-z]{26})[-.](?:note|([0-9]{1,9}))[-.
 // judged returns the turn and the step of a message, or the turn of a run.
 func (s *Server) judged(r *http.Request, session string, of feedbackPayload) (turn string, step int32, err error) {
 	if of.MessageID == "" && of.RunID != "" {
-		made, err := s.Sessions.ListTurns(r.Context(), &sessionv1.ListTurnsRequest{Parent: session, OfRequest: wire.RequestID("ag-ui", of.RunID)})
+		made, err := s.wire.Sessions.ListTurns(r.Context(), &sessionv1.ListTurnsRequest{Parent: session, OfRequest: wire.RequestID("ag-ui", of.RunID)})
 		if err == nil && len(made.GetTurns()) == 0 {
 			err = bad("payload.runId", "names no run that began with a message in this thread")
 		}

@@ -26,7 +26,7 @@ func (s *Server) plan(ctx context.Context, in *input, session *sessionv1.Session
 		return run, from, err
 	}
 	id := wire.RequestID("ag-ui", in.RunID)
-	made, err := s.Sessions.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: session.GetName(), OfRequest: id})
+	made, err := s.wire.Sessions.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: session.GetName(), OfRequest: id})
 	if err != nil {
 		return Run{}, 0, err
 	}
@@ -51,7 +51,7 @@ func (s *Server) plan(ctx context.Context, in *input, session *sessionv1.Session
 		return Run{}, 0, err
 	}
 	req.Parent, req.RequestId = session.GetName(), id
-	turn, err := s.Sessions.CreateTurn(ctx, req)
+	turn, err := s.wire.Sessions.CreateTurn(ctx, req)
 	if err != nil {
 		return Run{}, 0, err
 	}
@@ -70,7 +70,7 @@ func (s *Server) checkSame(ctx context.Context, in *input, turn *sessionv1.Turn)
 		return nil
 	}
 	session, _, _ := strings.Cut(turn.GetName(), "/turns/")
-	page, err := s.Sessions.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: session, AfterSeq: turn.GetAfterSeq(), PageSize: 10})
+	page, err := s.wire.Sessions.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: session, AfterSeq: turn.GetAfterSeq(), PageSize: 10})
 	if err != nil {
 		return err
 	}
@@ -86,14 +86,14 @@ func (s *Server) checkSame(ctx context.Context, in *input, turn *sessionv1.Turn)
 
 // history folds the log of a turn until now, and returns where the turn begins in it.
 func (s *Server) history(ctx context.Context, session, turn string) (*Encoder, int64, error) {
-	got, err := s.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: turn})
+	got, err := s.wire.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: turn})
 	if err != nil {
 		return nil, 0, err
 	}
 	e := NewEncoder(Run{Turn: turn, Start: math.MaxInt64})
 	after := got.GetTurn().GetAfterSeq()
 	for token := ""; ; {
-		page, err := s.Sessions.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: session, AfterSeq: after, PageSize: 1000, PageToken: token})
+		page, err := s.wire.Sessions.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: session, AfterSeq: after, PageSize: 1000, PageToken: token})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -270,7 +270,7 @@ func (s *Server) known(ctx context.Context, in *input, session string) (int, err
 	}
 	fresh := newMatch(in.texts(first, len(in.read)-1))
 	for token := ""; ; {
-		page, err := s.Sessions.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: session, PageSize: 1000, PageToken: token})
+		page, err := s.wire.Sessions.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: session, PageSize: 1000, PageToken: token})
 		if err != nil {
 			return 0, err
 		}

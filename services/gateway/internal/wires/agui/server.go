@@ -26,7 +26,7 @@ import (
 
 // Server serves the protocol. It is safe for concurrent use.
 type Server struct {
-	*wire.Server
+	wire       *wire.Server
 	agents     sessionv1.AgentServiceClient
 	servers    sessionv1.McpServiceClient
 	operations toolsv1.OperationServiceClient
@@ -37,7 +37,7 @@ type Server struct {
 // New returns a Server.
 func New(shared *wire.Server, session, tools grpc.ClientConnInterface) *Server {
 	return &Server{
-		Server: shared, agents: sessionv1.NewAgentServiceClient(session), servers: sessionv1.NewMcpServiceClient(session),
+		wire: shared, agents: sessionv1.NewAgentServiceClient(session), servers: sessionv1.NewMcpServiceClient(session),
 		operations: toolsv1.NewOperationServiceClient(tools), feedbacks: sessionv1.NewFeedbackServiceClient(session),
 	}
 }
@@ -114,17 +114,17 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, agent string) error
 	if err != nil {
 		return err
 	}
-	if err := s.Decode(w, r, in); err != nil {
+	if err := s.wire.Decode(w, r, in); err != nil {
 		return err
 	}
 	if err := in.check(); err != nil {
 		return err
 	}
-	session, err := s.FindOrMake(r.Context(), place(agent, in.ThreadID))
+	session, err := s.wire.FindOrMake(r.Context(), place(agent, in.ThreadID))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), s.wire.Timeout)
 	defer cancel()
 	run, from, err := s.plan(ctx, in, session)
 	if waiting, ok := err.(*waitingError); ok { //nolint:errorlint // plan returns it as it is
@@ -140,9 +140,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, agent string) error
 
 // stream sends a run. The turn goes on if the client leaves.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, session string, from int64, run Run) error {
-	f := s.Follow(r.Context(), session, from)
+	f := s.wire.Follow(r.Context(), session, from)
 	defer f.Close()
-	return s.Send(w, r, "ag-ui", f, NewEncoder(run))
+	return s.wire.Send(w, r, "ag-ui", f, NewEncoder(run))
 }
 
 // sendAll sends a stream that is complete.

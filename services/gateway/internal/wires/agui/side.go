@@ -50,7 +50,7 @@ type sideInput struct {
 func (s *Server) found(w http.ResponseWriter, r *http.Request, agent string) (*sessionv1.Session, sideInput, error) {
 	var in sideInput
 	if r.Method == http.MethodPost && r.ContentLength != 0 { // the query may say all
-		if err := s.Decode(w, r, &in); err != nil {
+		if err := s.wire.Decode(w, r, &in); err != nil {
 			return nil, in, err
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Server) found(w http.ResponseWriter, r *http.Request, agent string) (*s
 		return nil, in, err
 	}
 	in.ThreadID = id
-	session, err := s.Find(r.Context(), place(agent, in.ThreadID))
+	session, err := s.wire.Find(r.Context(), place(agent, in.ThreadID))
 	return session, in, err
 }
 
@@ -116,7 +116,7 @@ func (s *Server) interrupt(w http.ResponseWriter, r *http.Request, agent string)
 	if err != nil {
 		return err
 	}
-	stopped, err := s.Sessions.InterruptSession(r.Context(), &sessionv1.InterruptSessionRequest{Name: session.GetName(), CancelQueued: true})
+	stopped, err := s.wire.Sessions.InterruptSession(r.Context(), &sessionv1.InterruptSessionRequest{Name: session.GetName(), CancelQueued: true})
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request, agent string) err
 	}
 	before := options.GetModel()
 	options.Model = in.Model
-	if _, err := s.Sessions.UpdateSession(r.Context(), &sessionv1.UpdateSessionRequest{Name: session.GetName(), TurnOptions: options}); err != nil {
+	if _, err := s.wire.Sessions.UpdateSession(r.Context(), &sessionv1.UpdateSessionRequest{Name: session.GetName(), TurnOptions: options}); err != nil {
 		return err
 	}
 	return write(w, event{"message": "Model switched", "model": in.Model, "previousModel": before})
@@ -204,7 +204,7 @@ func (s *Server) clone(w http.ResponseWriter, r *http.Request, agent string) err
 	if err != nil {
 		return err
 	}
-	made, err := s.Sessions.ForkSession(r.Context(), &sessionv1.ForkSessionRequest{Name: session.GetName(), Title: in.Title, RequestId: r.Header.Get("Idempotency-Key")})
+	made, err := s.wire.Sessions.ForkSession(r.Context(), &sessionv1.ForkSessionRequest{Name: session.GetName(), Title: in.Title, RequestId: r.Header.Get("Idempotency-Key")})
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, agent string) er
 	if err != nil {
 		return err
 	}
-	pieces, err := s.Sessions.ExportSession(r.Context(), &sessionv1.ExportSessionRequest{Name: session.GetName(), Format: sessionv1.ExportFormat_EXPORT_FORMAT_JSONL})
+	pieces, err := s.wire.Sessions.ExportSession(r.Context(), &sessionv1.ExportSessionRequest{Name: session.GetName(), Format: sessionv1.ExportFormat_EXPORT_FORMAT_JSONL})
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (s *eventsServer) prepare(c *request, session string, e userEvent, field st
 		return func(c *request, key string) (map[string]any, error) {
 			ctx, cancel := s.within(c)
 			defer cancel()
-			stopped, err := s.Sessions.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: session, RequestId: key})
+			stopped, err := s.wire.Sessions.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: session, RequestId: key})
 			if err != nil {
 				return nil, err
 			}
@@ -106,7 +106,7 @@ func (s *eventsServer) said(session string, e userEvent, field string, d *sessio
 		ctx, cancel := s.within(c)
 		defer cancel()
 		turn.RequestId = key
-		made, err := s.Sessions.CreateTurn(ctx, turn)
+		made, err := s.wire.Sessions.CreateTurn(ctx, turn)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (s *eventsServer) confirmation(c *request, session string, e userEvent, fie
 		ctx, cancel := s.within(c)
 		defer cancel()
 		req.RequestId = key
-		if _, err := s.Sessions.ResolveApproval(ctx, req); err != nil {
+		if _, err := s.wire.Sessions.ResolveApproval(ctx, req); err != nil {
 			return nil, err
 		}
 		out := echo(e.Type, confirmationID(call))
@@ -167,7 +167,7 @@ func (s *eventsServer) confirmation(c *request, session string, e userEvent, fie
 // digest returns the digest of the arguments that a person is asked about. A call's id begins with that of its turn.
 func (s *eventsServer) digest(c *request, session, call, field string) (string, error) {
 	turn, _, _ := strings.Cut(call, ".")
-	asked, err := s.Asked(c.r.Context(), session, turn, call)
+	asked, err := s.wire.Asked(c.r.Context(), session, turn, call)
 	if err != nil {
 		return "", err
 	}
@@ -187,7 +187,7 @@ func (s *eventsServer) toolResult(c *request, session string, e userEvent, use, 
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.AskAnswer(c.r.Context(), session, call, content, e.IsError)
+	answer, err := s.wire.AskAnswer(c.r.Context(), session, call, content, e.IsError)
 	switch {
 	case errors.Is(err, wire.ErrForm):
 		return nil, bad(field+".content", err.Error())
@@ -202,9 +202,9 @@ func (s *eventsServer) toolResult(c *request, session string, e userEvent, use, 
 		var err error
 		if answer != nil {
 			answer.RequestId = key
-			_, err = s.Sessions.AnswerQuestion(ctx, answer)
+			_, err = s.wire.Sessions.AnswerQuestion(ctx, answer)
 		} else {
-			_, err = s.Sessions.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: session, CallId: call, Content: content, IsError: e.IsError, RequestId: key})
+			_, err = s.wire.Sessions.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: session, CallId: call, Content: content, IsError: e.IsError, RequestId: key})
 		}
 		if err != nil {
 			return nil, err

@@ -136,7 +136,7 @@ func outputJSON(session, where string, size int64, kind string, at time.Time) ma
 }
 
 func (s *filesServer) uploadFile(c *request) (any, error) {
-	c.r.Body = io.NopCloser(codec.NewPatient(c.w, c.r, s.BodyTimeout))
+	c.r.Body = io.NopCloser(codec.NewPatient(c.w, c.r, s.wire.BodyTimeout))
 	form, err := c.r.MultipartReader()
 	if err != nil {
 		return nil, bad("file", "the body is no form with a file (multipart/form-data)")
@@ -282,7 +282,7 @@ func (s *filesServer) fileContent(c *request) (any, error) {
 		if err != nil {
 			panic(http.ErrAbortHandler) // an answer that ends well would look whole
 		}
-		_ = control.SetWriteDeadline(time.Now().Add(s.WriteTimeout))
+		_ = control.SetWriteDeadline(time.Now().Add(s.wire.WriteTimeout))
 		if _, err := c.w.Write(data); err != nil {
 			return nil, nil //nolint:nilerr // the client has gone
 		}

@@ -43,7 +43,7 @@ type Server struct {
 
 // base is what all parts of the wire share.
 type base struct {
-	*wire.Server
+	wire              *wire.Server
 	agentClient       sessionv1.AgentServiceClient
 	environmentClient sessionv1.EnvironmentServiceClient
 }
@@ -67,7 +67,7 @@ type (
 // New returns a Server of the session service behind a connection.
 func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
 	b := &base{
-		Server: shared, agentClient: sessionv1.NewAgentServiceClient(session), environmentClient: sessionv1.NewEnvironmentServiceClient(session),
+		wire: shared, agentClient: sessionv1.NewAgentServiceClient(session), environmentClient: sessionv1.NewEnvironmentServiceClient(session),
 	}
 	environments := &environmentsServer{b}
 	files := &filesServer{b, sessionv1.NewFileServiceClient(session), sessionv1.NewSessionFileServiceClient(session)}

@@ -21,7 +21,7 @@ func (s *base) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := codec.CheckContentEncoding(r.Header); err != nil {
 		return nil, err
 	}
-	body, err := codec.NewBody(w, r, s.MaxBody, s.BodyTimeout).Bytes()
+	body, err := codec.NewBody(w, r, s.wire.MaxBody, s.wire.BodyTimeout).Bytes()
 	if err == nil && len(strings.TrimSpace(string(body))) == 0 {
 		body = []byte("{}")
 	}
@@ -48,7 +48,7 @@ func (s *base) claim(c *request) (string, error) {
 	if isUpload(c.r) && c.r.Header.Get("Idempotency-Key") == "" { // it is not read yet, so two of them cannot be told apart
 		return wire.RequestID("managed", id.New()), nil
 	}
-	return s.Claim(c.r, "managed", c.body)
+	return s.wire.Claim(c.r, "managed", c.body)
 }
 
 // part returns the key of one of several effects of a request.
@@ -56,7 +56,7 @@ func (c *request) part(n int) string { return c.key + "." + strconv.Itoa(n) }
 
 // within bounds a call of a service.
 func (s *base) within(c *request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.r.Context(), s.Timeout)
+	return context.WithTimeout(c.r.Context(), s.wire.Timeout)
 }
 
 // list are the parameters that lists share.

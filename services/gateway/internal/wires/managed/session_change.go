@@ -55,7 +55,7 @@ func (s *sessionsServer) updateSession(c *request) (any, error) {
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	if _, err := s.Sessions.UpdateSession(ctx, req); err != nil {
+	if _, err := s.wire.Sessions.UpdateSession(ctx, req); err != nil {
 		return nil, err
 	}
 	return s.getSession(c)
@@ -64,7 +64,7 @@ func (s *sessionsServer) updateSession(c *request) (any, error) {
 func (s *sessionsServer) archiveSession(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	if _, err := s.Sessions.ArchiveSession(ctx, &sessionv1.ArchiveSessionRequest{Name: sessionName(c.id[0]), RequestId: c.key}); err != nil {
+	if _, err := s.wire.Sessions.ArchiveSession(ctx, &sessionv1.ArchiveSessionRequest{Name: sessionName(c.id[0]), RequestId: c.key}); err != nil {
 		return nil, err
 	}
 	return s.getSession(c)
@@ -74,7 +74,7 @@ func (s *sessionsServer) deleteSession(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	name := sessionName(c.id[0])
-	if _, err := s.Sessions.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: name, RequestId: c.key}); err != nil {
+	if _, err := s.wire.Sessions.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: name, RequestId: c.key}); err != nil {
 		return nil, err
 	}
 	return map[string]any{"id": sessionPrefix + lastPart(name), "type": "session_deleted"}, nil
@@ -107,7 +107,7 @@ func (s *sessionsServer) listSessions(c *request) (any, error) {
 	defer cancel()
 	var data []any
 	for {
-		got, err := s.Sessions.ListSessions(ctx, req)
+		got, err := s.wire.Sessions.ListSessions(ctx, req)
 		if err != nil {
 			return nil, err
 		}

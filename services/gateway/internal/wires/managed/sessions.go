@@ -166,7 +166,7 @@ func (s *sessionsServer) createSession(c *request) (any, error) {
 func (s *sessionsServer) begin(c *request, want *sessionv1.Session, d *sessionDoc, first []*sessionv1.CreateTurnRequest) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: want, RequestId: c.key})
+	made, err := s.wire.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: want, RequestId: c.key})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (s *sessionsServer) begin(c *request, want *sessionv1.Session, d *sessionDo
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.Sessions.UpdateSession(ctx, &sessionv1.UpdateSessionRequest{Name: session.GetName(), MetadataJson: &text, RequestId: c.part(0)}); err != nil {
+		if _, err := s.wire.Sessions.UpdateSession(ctx, &sessionv1.UpdateSessionRequest{Name: session.GetName(), MetadataJson: &text, RequestId: c.part(0)}); err != nil {
 			return nil, err
 		}
 		session.MetadataJson = text
@@ -193,7 +193,7 @@ func (s *sessionsServer) begin(c *request, want *sessionv1.Session, d *sessionDo
 	}
 	for i, turn := range first {
 		turn.Parent, turn.RequestId = session.GetName(), c.part(1+i)
-		if _, err := s.Sessions.CreateTurn(ctx, turn); err != nil {
+		if _, err := s.wire.Sessions.CreateTurn(ctx, turn); err != nil {
 			return nil, err
 		}
 		session.State = sessionv1.SessionState_SESSION_STATE_RUNNING
@@ -287,7 +287,7 @@ func sessionJSON(x *sessionv1.Session) map[string]any {
 func (s *base) session(c *request) (*sessionv1.Session, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.id[0])})
+	got, err := s.wire.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.id[0])})
 	if err == nil && !c.mayServe(got.GetSession().GetLabels()[queueLabel]) {
 		return nil, none("session", c.id[0])
 	}

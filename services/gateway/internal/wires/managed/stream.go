@@ -39,7 +39,7 @@ func (s *eventsServer) history(c *request, x *sessionv1.Session) ([]Event, error
 	req := &sessionv1.ListEventsRequest{Parent: x.GetName(), PageSize: 1000}
 	var all []*sessionv1.Event
 	for {
-		got, err := s.Sessions.ListEvents(ctx, req)
+		got, err := s.wire.Sessions.ListEvents(ctx, req)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (s *eventsServer) streamEvents(c *request) (any, error) {
 	if err := c.thread(); err != nil {
 		return nil, err
 	}
-	release, err := s.Acquire(c.r)
+	release, err := s.wire.Acquire(c.r)
 	if err != nil {
 		return nil, err
 	}
@@ -150,9 +150,9 @@ func (s *eventsServer) streamEvents(c *request) (any, error) {
 		enc.after = p
 	}
 	enc.shown, enc.read = sessionDocOf(x).shown(x), func() (*sessionv1.Session, error) { return s.session(c) }
-	f := s.Follow(c.r.Context(), x.GetName(), 0)
+	f := s.wire.Follow(c.r.Context(), x.GetName(), 0)
 	defer f.Close()
-	return nil, s.Send(c.w, c.r, "managed", f, enc)
+	return nil, s.wire.Send(c.w, c.r, "managed", f, enc)
 }
 
 // lastOfEvent is after all parts of an event of the log.

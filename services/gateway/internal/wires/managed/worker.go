@@ -65,5 +65,5 @@ func notWorker(what string) error {
 
 // service bounds a call of the internal services, which the gateway makes for the caller's tenant.
 func (s *base) service(c *request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(principal.With(c.r.Context(), principal.Service(c.caller.Tenant, c.caller.User)), s.Timeout)
+	return context.WithTimeout(principal.With(c.r.Context(), principal.Service(c.caller.Tenant, c.caller.User)), s.wire.Timeout)
 }

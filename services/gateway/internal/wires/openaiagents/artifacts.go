@@ -37,7 +37,7 @@ func (a artifact) json(session string) map[string]any {
 
 // artifacts returns the files of a session that turns have left and that are there, each with its latest turn.
 func (s *artifactsServer) artifacts(c *request, session string) (out []artifact, err error) {
-	log, err := s.Events(c.r.Context(), session, 0, math.MaxInt64)
+	log, err := s.wire.Events(c.r.Context(), session, 0, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s *artifactsServer) artifactContent(c *request) (any, error) {
 		if err != nil {
 			panic(http.ErrAbortHandler) // an answer that ends well would look whole
 		}
-		_ = control.SetWriteDeadline(time.Now().Add(s.WriteTimeout))
+		_ = control.SetWriteDeadline(time.Now().Add(s.wire.WriteTimeout))
 		if _, err := c.w.Write(m.GetData()); err != nil {
 			return nil, nil //nolint:nilerr // the client has gone
 		}

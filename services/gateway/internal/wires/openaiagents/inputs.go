@@ -101,7 +101,7 @@ func (s *eventsServer) said(x *sessionv1.Session, e inputEvent, field string) (s
 	return func(c *request, key string) error {
 		ctx, cancel := s.within(c)
 		defer cancel()
-		_, err := s.Sessions.CreateTurn(ctx, &sessionv1.CreateTurnRequest{
+		_, err := s.wire.Sessions.CreateTurn(ctx, &sessionv1.CreateTurnRequest{
 			Parent: x.GetName(), Content: content, ClientTools: tools, OnActive: sessionv1.OnActive_ON_ACTIVE_STEER, RequestId: key,
 		})
 		return err
@@ -112,7 +112,7 @@ func (s *eventsServer) cancel(session, turn string) send {
 	return func(c *request, key string) error {
 		ctx, cancel := s.within(c)
 		defer cancel()
-		_, err := s.Sessions.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: session, Turn: turn, RequestId: key})
+		_, err := s.wire.Sessions.InterruptSession(ctx, &sessionv1.InterruptSessionRequest{Name: session, Turn: turn, RequestId: key})
 		return err
 	}
 }
@@ -139,7 +139,7 @@ func (s *eventsServer) toolResult(c *request, session string, e inputEvent, fiel
 	if !*e.Success && e.Error != nil && *e.Error != "" {
 		content = append(content, textOf(*e.Error))
 	}
-	if answer, err := s.AskAnswer(c.r.Context(), session, e.Call, content, !*e.Success); errors.Is(err, wire.ErrForm) {
+	if answer, err := s.wire.AskAnswer(c.r.Context(), session, e.Call, content, !*e.Success); errors.Is(err, wire.ErrForm) {
 		return nil, bad(field+".output", err.Error())
 	} else if answer != nil || err != nil {
 		return s.answer(answer), err
@@ -147,7 +147,7 @@ func (s *eventsServer) toolResult(c *request, session string, e inputEvent, fiel
 	return func(c *request, key string) error {
 		ctx, cancel := s.within(c)
 		defer cancel()
-		_, err := s.Sessions.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: session, CallId: e.Call, Content: content, IsError: !*e.Success, RequestId: key})
+		_, err := s.wire.Sessions.SubmitToolResult(ctx, &sessionv1.SubmitToolResultRequest{Parent: session, CallId: e.Call, Content: content, IsError: !*e.Success, RequestId: key})
 		for _, reason := range []sessionv1.ErrorReason{sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_WAITING} {
 			if apierr.Is(err, reason) {
 				return unknownCall(e.Call)
@@ -163,7 +163,7 @@ func (s *eventsServer) answer(req *sessionv1.AnswerQuestionRequest) send {
 		ctx, cancel := s.within(c)
 		defer cancel()
 		req.RequestId = key
-		_, err := s.Sessions.AnswerQuestion(ctx, req)
+		_, err := s.wire.Sessions.AnswerQuestion(ctx, req)
 		return err
 	}
 }
@@ -186,7 +186,7 @@ func (s *eventsServer) decided(c *request, session string, e inputEvent, field s
 	if !ok || turn == "" {
 		return nil, unknown
 	}
-	asked, err := s.Asked(c.r.Context(), session, turn, call)
+	asked, err := s.wire.Asked(c.r.Context(), session, turn, call)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (s *eventsServer) decided(c *request, session string, e inputEvent, field s
 		ctx, cancel := s.within(c)
 		defer cancel()
 		req.RequestId = key
-		_, err := s.Sessions.ResolveApproval(ctx, req)
+		_, err := s.wire.Sessions.ResolveApproval(ctx, req)
 		return err
 	}, nil
 }

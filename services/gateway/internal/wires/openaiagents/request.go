@@ -19,7 +19,7 @@ func (s *base) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := codec.CheckContentEncoding(r.Header); err != nil {
 		return nil, err
 	}
-	body, err := codec.NewBody(w, r, s.MaxBody, s.BodyTimeout).Bytes()
+	body, err := codec.NewBody(w, r, s.wire.MaxBody, s.wire.BodyTimeout).Bytes()
 	if err == nil && len(strings.TrimSpace(string(body))) == 0 {
 		body = []byte("{}")
 	}

@@ -35,7 +35,7 @@ type Server struct {
 
 // base is what all parts of the wire share.
 type base struct {
-	*wire.Server
+	wire         *wire.Server
 	agentClient  sessionv1.AgentServiceClient
 	environments sessionv1.EnvironmentServiceClient
 	files        sessionv1.SessionFileServiceClient
@@ -52,7 +52,7 @@ type (
 // New returns a Server of the session service behind a connection.
 func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
 	b := &base{
-		Server: shared, agentClient: sessionv1.NewAgentServiceClient(session), environments: sessionv1.NewEnvironmentServiceClient(session),
+		wire: shared, agentClient: sessionv1.NewAgentServiceClient(session), environments: sessionv1.NewEnvironmentServiceClient(session),
 		files: sessionv1.NewSessionFileServiceClient(session),
 	}
 	return &Server{base: b, routes: table(&agentsServer{b}, &sessionsServer{b}, &eventsServer{b}, &artifactsServer{b}, &subagentsServer{&eventsServer{b}})}
@@ -143,7 +143,7 @@ func (s *Server) serve(on route, c *request) (err error) {
 		}
 	}
 	if c.r.Method != http.MethodGet {
-		if c.key, err = s.Claim(c.r, "openai-agents", c.body); err != nil {
+		if c.key, err = s.wire.Claim(c.r, "openai-agents", c.body); err != nil {
 			return err
 		}
 	}
@@ -227,5 +227,5 @@ func none(what, id string) error {
 
 // within bounds a call of a service.
 func (s *base) within(c *request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.r.Context(), s.Timeout)
+	return context.WithTimeout(c.r.Context(), s.wire.Timeout)
 }

@@ -98,7 +98,7 @@ func (s *sessionsServer) createSession(c *request) (any, error) {
 		want.Permissions = withoutTools()
 	}
 	if p.Stream { // a stream that there is no room for makes nothing
-		release, err := s.Acquire(c.r)
+		release, err := s.wire.Acquire(c.r)
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +154,7 @@ func (s *sessionsServer) begin(c *request, a *sessionv1.Agent, want *sessionv1.S
 	want.MetadataJson = text
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: want, RequestId: c.key})
+	made, err := s.wire.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: want, RequestId: c.key})
 	if err != nil {
 		return nil, "", err
 	}
@@ -172,7 +172,7 @@ func (s *sessionsServer) begin(c *request, a *sessionv1.Agent, want *sessionv1.S
 		return x, "", nil
 	}
 	tools, _ := clientTools(d.Tools)
-	turn, err := s.Sessions.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: x.GetName(), Content: content, ClientTools: tools, RequestId: c.part(1)})
+	turn, err := s.wire.Sessions.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: x.GetName(), Content: content, ClientTools: tools, RequestId: c.part(1)})
 	if err != nil {
 		return nil, "", err
 	}
@@ -186,7 +186,7 @@ func (s *sessionsServer) keepDoc(ctx context.Context, c *request, x *sessionv1.S
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.Sessions.UpdateSession(ctx, &sessionv1.UpdateSessionRequest{Name: x.GetName(), MetadataJson: &text, RequestId: c.part(part)})
+	done, err := s.wire.Sessions.UpdateSession(ctx, &sessionv1.UpdateSessionRequest{Name: x.GetName(), MetadataJson: &text, RequestId: c.part(part)})
 	return done.GetSession(), err
 }
 
@@ -252,7 +252,7 @@ func (s *base) sessionJSON(c *request, x *sessionv1.Session) (any, error) {
 func (s *base) session(c *request) (*sessionv1.Session, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.id[0])})
+	got, err := s.wire.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.id[0])})
 	return got.GetSession(), err
 }
 
@@ -300,7 +300,7 @@ func (s *sessionsServer) deleteSession(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	name := sessionName(c.id[0])
-	if _, err := s.Sessions.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: name, RequestId: c.key}); err != nil {
+	if _, err := s.wire.Sessions.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: name, RequestId: c.key}); err != nil {
 		return nil, err
 	}
 	return map[string]any{"id": lastPart(name), "object": "agent.session.deleted", "deleted": true}, nil
@@ -326,7 +326,7 @@ func (s *sessionsServer) listSessions(c *request) (any, error) {
 	var data []entry
 	begun := l.after == ""
 	for {
-		got, err := s.Sessions.ListSessions(ctx, req)
+		got, err := s.wire.Sessions.ListSessions(ctx, req)
 		if err != nil {
 			return nil, err
 		}

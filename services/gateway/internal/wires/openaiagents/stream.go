@@ -56,7 +56,7 @@ type streaming struct {
 
 // streamEvents follows a session. It begins with the state of the session, or after the event that a client names.
 func (s *eventsServer) streamEvents(c *request) (any, error) {
-	release, err := s.Acquire(c.r)
+	release, err := s.wire.Acquire(c.r)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +82,9 @@ func (s *base) streamFirst(c *request, x *sessionv1.Session, turn string) error 
 }
 
 func (s *base) send(c *request, x *sessionv1.Session, st *streaming) error {
-	f := s.Follow(c.r.Context(), x.GetName(), 0)
+	f := s.wire.Follow(c.r.Context(), x.GetName(), 0)
 	defer f.Close()
-	return s.Send(c.w, c.r, "openai-agents", f, st)
+	return s.wire.Send(c.w, c.r, "openai-agents", f, st)
 }
 
 func encoderOf(x *sessionv1.Session) *Encoder {

@@ -69,7 +69,7 @@ func (s *subagentsServer) listSubagents(c *request) (any, error) {
 	var whole []entry
 	req := &sessionv1.ListSessionsRequest{Parent: parent.GetName(), PageSize: 1000, OldestFirst: true}
 	for {
-		got, err := s.Sessions.ListSessions(ctx, req)
+		got, err := s.wire.Sessions.ListSessions(ctx, req)
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 
 // history encodes the log of a session.
 func (s *base) history(c *request, x *sessionv1.Session) (*Encoder, []Event, error) {
-	log, err := s.Events(c.r.Context(), x.GetName(), 0, math.MaxInt64)
+	log, err := s.wire.Events(c.r.Context(), x.GetName(), 0, math.MaxInt64)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,7 +108,7 @@ func (s *eventsServer) listTurnItems(c *request) (any, error) {
 func (s *eventsServer) turn(c *request) (*sessionv1.Turn, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: sessionName(c.id[0]) + "/turns/" + c.id[1]})
+	got, err := s.wire.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: sessionName(c.id[0]) + "/turns/" + c.id[1]})
 	if err == nil && got.GetTurn().GetSteeredInto() != "" {
 		return nil, none("turn", c.id[1])
 	}
@@ -144,7 +144,7 @@ func (s *eventsServer) listTurns(c *request) (any, error) {
 	var whole []entry
 	req := &sessionv1.ListTurnsRequest{Parent: x.GetName(), PageSize: 1000}
 	for {
-		got, err := s.Sessions.ListTurns(ctx, req)
+		got, err := s.wire.Sessions.ListTurns(ctx, req)
 		if err != nil {
 			return nil, err
 		}
