@@ -25,7 +25,7 @@ var budgets = map[string]int{
 	"services/tools":        19300,
 	"services/gateway":      24560,
 	"services/internal/kit": 12400,
-	"services/allinone":     8625,
+	"services/allinone":     8577,
 }
 
 // programs bound the size of a program, in bytes.
@@ -74,8 +74,7 @@ var debts = map[string]int{
 	"services/tools/internal/call.attempt methods":           56,
 	"services/tools/internal/call.attempt fields":            35,
 	"lines wider than 140 columns":                           570,
-	"services/allinone/cmd/fairlead files":                   47,
-	"services/allinone/cmd/fairlead package":                 6686,
+	"services/allinone/cmd/fairlead files":                   38,
 	"services/sandbox/internal/box files":                    47,
 	"services/sandbox/internal/box package":                  7097,
 	"services/sandbox/internal/files files":                  35,

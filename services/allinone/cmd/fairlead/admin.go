@@ -13,6 +13,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/endpoint"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -70,14 +71,14 @@ func (a admins) show(ctx context.Context, s stdio, d database, secret string) er
 // askTime bounds the question whether a server takes a new key.
 const askTime = 2 * time.Second
 
-// ask calls the server with a key.
-func (e endpoint) ask(ctx context.Context, secret string) error {
-	options, err := e.options()
+// tryKey calls a server with a key.
+func tryKey(ctx context.Context, e endpoint.Endpoint, secret string) error {
+	options, err := e.Options()
 	if err != nil {
 		return err
 	}
-	options = append(options, sending(func(context.Context) (string, error) { return secret, nil })...)
-	conn, err := rpc.Dial(e.address, rpc.WithDialOptions(options...))
+	options = append(options, endpoint.Sending(func(context.Context) (string, error) { return secret, nil })...)
+	conn, err := rpc.Dial(e.Address, rpc.WithDialOptions(options...))
 	if err != nil {
 		return err
 	}
@@ -86,12 +87,12 @@ func (e endpoint) ask(ctx context.Context, secret string) error {
 }
 
 // taken describes whether the server at an address accepts a new key.
-func taken(ctx context.Context, e endpoint, secret string) string {
-	address := e.given
+func taken(ctx context.Context, e endpoint.Endpoint, secret string) string {
+	address := e.Given
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	login := fmt.Sprintf("give the key to the command line:\n\n  fairlead login --server %s\n", address)
-	err := e.ask(ctx, secret)
+	err := tryKey(ctx, e, secret)
 	switch {
 	case err == nil:
 		return fmt.Sprintf("The server at %s takes this key: %s", address, login)
@@ -105,13 +106,13 @@ func taken(ctx context.Context, e endpoint, secret string) string {
 type adminInitCommand struct {
 	admins
 	Server string `placeholder:"HOST:PORT" help:"The gRPC address of a running server, https://HOST:PORT where it speaks TLS; without it, the database of the data directory."`
-	tlsFlags
+	endpoint.TLSFlags
 }
 
 // Run makes the first key, through a server that is named or in a database.
 func (c adminInitCommand) Run(ctx context.Context, s stdio) error {
 	if c.Server != "" {
-		e, err := c.endpoint(c.Server, nil)
+		e, err := c.Endpoint(c.Server, nil)
 		if err != nil {
 			return err
 		}
@@ -141,22 +142,22 @@ func (c adminInitCommand) running(ctx context.Context, s stdio, conf host.Config
 }
 
 // own returns the endpoint of the server of this machine with a configuration.
-func own(conf host.Config, address string) endpoint {
-	e := endpoint{given: address, address: address}
+func own(conf host.Config, address string) endpoint.Endpoint {
+	e := endpoint.Endpoint{Given: address, Address: address}
 	if conf.TLS.Cert != "" { // the server is this machine's, by whatever name its certificate has
-		e.given, e.tls, e.pinned = "https://"+address, &serverTLS{}, conf.TLS.Cert
+		e.Given, e.TLS, e.Pinned = "https://"+address, &endpoint.TLS{}, conf.TLS.Cert
 	}
 	return e
 }
 
 // through makes the first key through the server at an address.
-func (c adminInitCommand) through(ctx context.Context, s stdio, e endpoint) error {
-	options, err := e.options()
+func (c adminInitCommand) through(ctx context.Context, s stdio, e endpoint.Endpoint) error {
+	options, err := e.Options()
 	if err != nil {
 		return err
 	}
-	address := e.given
-	conn, err := rpc.Dial(e.address, rpc.WithDialOptions(options...))
+	address := e.Given
+	conn, err := rpc.Dial(e.Address, rpc.WithDialOptions(options...))
 	if err != nil {
 		return err
 	}
@@ -169,13 +170,13 @@ func (c adminInitCommand) through(ctx context.Context, s stdio, e endpoint) erro
 		return fmt.Errorf("the server at %s needs a credential, so no first key can be made through it.\n"+
 			"If you have a key, log in with `fairlead login %s`. If there is none yet, or no admin has one, make it in the server's database: "+
 			"`fairlead admin init` or `fairlead admin key` with the server's --data or --config (with SQLite, stop the server first), "+
-			"or `session admin init` where the services run apart (docs/deploy.md)", address, e.flags())
+			"or `session admin init` where the services run apart (docs/deploy.md)", address, e.Flags())
 	case err != nil:
-		return e.explain(ctx, terminal.Explained(err))
+		return e.Explain(ctx, terminal.Explained(err))
 	}
 	_, err = fmt.Fprintf(s.out, "The key of users/%s in the tenant %s, which is shown only now:\n\n  %s\n\n"+
 		"From now on every call to the server at %s needs a key. Give this one to the command line:\n\n  fairlead login %s\n",
-		cmp.Or(c.User, session.FirstAdmin), c.Tenant, secret, address, e.flags())
+		cmp.Or(c.User, session.FirstAdmin), c.Tenant, secret, address, e.Flags())
 	return err
 }
 

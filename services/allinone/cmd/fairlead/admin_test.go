@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/fairlead/fairlead/services/allinone/internal/endpoint"
 )
 
 var keyNameIn = regexp.MustCompile(`keys/[a-z0-9]+`)
@@ -82,26 +84,26 @@ func TestAdminInitOfARunningServer(t *testing.T) {
 	if made.code != 0 || !secretIn.MatchString(made.out) {
 		t.Fatalf("%+v", made)
 	}
-	env[apiKeyVariable] = secretIn.FindString(made.out)
+	env[endpoint.KeyVariable] = secretIn.FindString(made.out)
 	if got := command("", "sessions", "list"); got.code != 0 {
 		t.Errorf("with a key that may read sessions: %+v", got)
 	}
 	if got := command("", "users", "create", "ann"); got.code != 1 || !strings.Contains(got.err, "users.write") {
 		t.Errorf("with a key that may only read sessions: %+v", got)
 	}
-	delete(env, apiKeyVariable)
+	delete(env, endpoint.KeyVariable)
 	child := command("", "keys", "create")
 	root := command("", "whoami", "--json")
-	env[apiKeyVariable] = secretIn.FindString(child.out)
+	env[endpoint.KeyVariable] = secretIn.FindString(child.out)
 	parent := keyNameIn.FindString(root.out)
 	if got := command("", "keys", "revoke", parent); got.code != exitUsage || !strings.Contains(got.err, "--yes") || !strings.Contains(got.err, parent) {
 		t.Errorf("a key revokes the one that made it: %+v", got)
 	}
-	delete(env, apiKeyVariable)
+	delete(env, endpoint.KeyVariable)
 	other := command("", "keys", "create", "--json")
-	env[apiKeyVariable] = secretIn.FindString(other.out)
+	env[endpoint.KeyVariable] = secretIn.FindString(other.out)
 	grandchild := command("", "keys", "create", "--json")
-	delete(env, apiKeyVariable)
+	delete(env, endpoint.KeyVariable)
 	if got := command("", "keys", "revoke", keyNameIn.FindString(other.out)); got.code != 0 || !strings.Contains(got.out, keyNameIn.FindString(grandchild.out)) {
 		t.Errorf("a revocation does not tell what else it ended: %+v", got)
 	}

@@ -53,9 +53,7 @@ type anAgent struct {
 	jsonOne
 }
 
-func (a anAgent) request() proto.Message {
-	return &sessionv1.GetAgentRequest{Name: a.name()}
-}
+func (a anAgent) request() proto.Message { return &sessionv1.GetAgentRequest{Name: a.name()} }
 
 func (anAgent) show(s stdio, a *sessionv1.Agent) error {
 	return columns(s.out, [][]string{

@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -202,4 +204,63 @@ func (a *ask) take(line string) (content string, complete bool) {
 		return "", false
 	}
 	return contentOf(a.answers), true
+}
+
+const (
+	accepted = commonv1.QuestionAction_QUESTION_ACTION_ACCEPT
+	declined = commonv1.QuestionAction_QUESTION_ACTION_DECLINE
+)
+
+// itemPrompt asks a person for the answer to the item n of a question.
+func itemPrompt(q *commonv1.Question, n int) string {
+	items := q.GetItems()
+	if len(items) == 0 {
+		return "Your answer, or /decline: "
+	}
+	item := items[min(n, len(items)-1)]
+	how := "a number"
+	if item.GetMultiple() {
+		how = "numbers, separated by commas"
+	}
+	return fmt.Sprintf("%s (%s, other text, or /decline) ", terminal.Line(item.GetQuestion(), 200), how)
+}
+
+// choice reads a person's answer to an item: the numbers of options, their labels, or other text.
+func choice(item *commonv1.QuestionItem, line string) any {
+	line = strings.TrimSpace(line)
+	if !item.GetMultiple() {
+		if label := numbered(item, line); label != "" {
+			return label
+		}
+		return line
+	}
+	var labels []string
+	for part := range strings.SplitSeq(line, ",") {
+		label := numbered(item, strings.TrimSpace(part))
+		if label == "" {
+			return []string{line}
+		}
+		labels = append(labels, label)
+	}
+	return labels
+}
+
+// numbered returns the label of an option that is given by number or label.
+func numbered(item *commonv1.QuestionItem, text string) string {
+	n, err := strconv.Atoi(text)
+	for i, o := range item.GetOptions() {
+		if err == nil && n == i+1 || strings.EqualFold(text, o.GetLabel()) {
+			return o.GetLabel()
+		}
+	}
+	return ""
+}
+
+// contentOf returns the content of an answer to a question with items.
+func contentOf(answers map[string]any) string {
+	content, err := json.Marshal(map[string]any{"answers": answers})
+	if err != nil {
+		panic(err) // it has only text
+	}
+	return string(content)
 }

@@ -189,3 +189,55 @@ func (c denyCommand) Run(ctx context.Context, s stdio) error {
 		return terminal.Explained(err)
 	})
 }
+
+// answerCommand answers a question.
+type answerCommand struct {
+	Call    string   `arg:"" help:"The call that asks, as fairlead approvals lists it."`
+	Answers []string `arg:"" optional:"" help:"The answer to each question, in their order: the number of an option, its label, or other text; several options separated by commas."`
+	Content string   `placeholder:"JSON" help:"The answer as a JSON object, for a form."`
+	Decline bool     `help:"Refuse to answer. The agent goes on without one."`
+	target
+}
+
+// Run answers the question.
+func (c answerCommand) Run(ctx context.Context, s stdio) error {
+	if c.Decline && (c.Content != "" || len(c.Answers) > 0) || c.Content != "" && len(c.Answers) > 0 {
+		return usage("give answers, --content or --decline, but only one of them")
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		p, err := b.waiting(ctx, c.Call)
+		if err != nil {
+			return terminal.Explained(err)
+		}
+		if p.GetQuestion() == nil {
+			return fmt.Errorf("the call %s waits for an approval: use `fairlead approve` or `fairlead deny`", terminal.Line(c.Call, 100))
+		}
+		r := &sessionv1.AnswerQuestionRequest{
+			Parent: p.GetSession(), CallId: p.GetCallId(), QuestionId: p.GetQuestion().GetId(), Action: declined,
+		}
+		if !c.Decline {
+			r.Action = accepted
+			if r.ContentJson, err = c.content(p.GetQuestion()); err != nil {
+				return err
+			}
+		}
+		_, err = b.repeat(ctx, r)
+		return terminal.Explained(err)
+	})
+}
+
+// content returns the content of the answer.
+func (c answerCommand) content(q *commonv1.Question) (string, error) {
+	items := q.GetItems()
+	if c.Content != "" || len(items) == 0 && len(c.Answers) == 0 {
+		return c.Content, nil
+	}
+	if len(c.Answers) != len(items) {
+		return "", usage("questions: %d, answers: %d; give one answer for each question, in their order", len(items), len(c.Answers))
+	}
+	answers := map[string]any{}
+	for i, item := range items {
+		answers[item.GetQuestion()] = choice(item, c.Answers[i])
+	}
+	return contentOf(answers), nil
+}

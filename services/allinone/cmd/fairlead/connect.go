@@ -13,9 +13,10 @@ import (
 
 	client "github.com/fairlead/fairlead/clients/go"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/endpoint"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -27,7 +28,7 @@ type target struct {
 	Server string `placeholder:"HOST:PORT" env:"FAIRLEAD_SERVER" help:"gRPC address of a running server, https://HOST:PORT where it speaks TLS. Without it, the command runs a server of its own."`
 	Data   string `placeholder:"DIR" help:"Without --server: the data directory."`
 	Config string `placeholder:"FILE" help:"Without --server: the configuration file."`
-	tlsFlags
+	endpoint.TLSFlags
 }
 
 // backend is a server to talk to.
@@ -44,29 +45,29 @@ func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b
 	if t.Server == "" {
 		return t.embedded(ctx, s, f)
 	}
-	e, options, err := t.credentialed(s, t.Server)
+	e, options, err := t.Credentialed(s.env, t.Server)
 	if err != nil {
 		return err
 	}
-	conn, err := rpc.Dial(e.address, rpc.WithDialOptions(options...))
+	conn, err := rpc.Dial(e.Address, rpc.WithDialOptions(options...))
 	if err != nil {
 		return err
 	}
 	err = f(ctx, &backend{conn: conn, sessions: sessionv1.NewSessionServiceClient(conn), address: t.Server})
-	return errors.Join(e.refused(s, e.explain(ctx, err)), conn.Close())
+	return errors.Join(refused(s, e, e.Explain(ctx, err)), conn.Close())
 }
 
 // refused says what to do on a server without keys, and about a credential that is missing or not valid.
-func (e endpoint) refused(s stdio, err error) error {
+func refused(s stdio, e endpoint.Endpoint, err error) error {
 	switch {
 	case apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_FIRST_KEY):
-		return fmt.Errorf("%w\nFor this server: `fairlead admin init %s`, then `fairlead login %s`", err, e.flags(), e.flags())
+		return fmt.Errorf("%w\nFor this server: `fairlead admin init %s`, then `fairlead login %s`", err, e.Flags(), e.Flags())
 	case apierr.Code(err) != codes.Unauthenticated:
 		return err
-	case strings.TrimSpace(s.env(apiKeyVariable)) != "":
-		return fmt.Errorf("%w\nThe command sent the key in %s, which wins over `fairlead login`: change or unset the variable", err, apiKeyVariable)
+	case strings.TrimSpace(s.env(endpoint.KeyVariable)) != "":
+		return fmt.Errorf("%w\nThe command sent the key in %s, which wins over `fairlead login`: change or unset the variable", err, endpoint.KeyVariable)
 	}
-	return fmt.Errorf("%w\nLog in with `fairlead login %s`, or set %s", err, e.flags(), apiKeyVariable)
+	return fmt.Errorf("%w\nLog in with `fairlead login %s`, or set %s", err, e.Flags(), endpoint.KeyVariable)
 }
 
 // speaksHTTP1 reports whether the listener answered a gRPC connection with HTTP/1.1.
@@ -147,9 +148,7 @@ func locked(err error, data string) error {
 }
 
 // usage returns a fault in the command line.
-func usage(format string, args ...any) error {
-	return &program.ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...)}
-}
+func usage(format string, args ...any) error { return terminal.Usage(format, args...) }
 
 // positive refuses a --limit below 1.
 func positive(limit int) error {

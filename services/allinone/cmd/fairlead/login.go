@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/endpoint"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -27,7 +28,7 @@ type account struct {
 // loginCommand keeps a credential for a server.
 type loginCommand struct {
 	account
-	tlsFlags
+	endpoint.TLSFlags
 	Key      bool   `help:"Read a key from standard input without asking."`
 	Issuer   string `placeholder:"URL" help:"Log in at this OpenID provider, in a browser on any device."`
 	ClientID string `name:"client-id" default:"fairlead" help:"With --issuer: the id of this program at the provider."`
@@ -35,17 +36,17 @@ type loginCommand struct {
 
 // Run checks a credential and keeps it.
 func (c loginCommand) Run(ctx context.Context, s stdio) error {
-	e, err := c.endpoint(c.Server, nil)
+	e, err := c.Endpoint(c.Server, nil)
 	if err != nil {
 		return err
 	}
-	all, err := readCredentials(s.env)
+	all, err := endpoint.ReadCredentials(s.env)
 	if err != nil {
 		return err
 	}
-	made := credential{TLS: e.tls}
+	made := endpoint.Credential{TLS: e.TLS}
 	if c.Issuer != "" {
-		made.Login, err = c.device(ctx, s)
+		made.Login, err = endpoint.Login(ctx, c.Issuer, c.ClientID, s.err)
 	} else {
 		made.Key, err = c.readKey(s)
 	}
@@ -56,14 +57,14 @@ func (c loginCommand) Run(ctx context.Context, s stdio) error {
 	if err != nil {
 		return err
 	}
-	all.Servers[e.key()] = made
-	if err := all.write(); err != nil {
+	all.Servers[e.Key()] = made
+	if err := all.Write(); err != nil {
 		return err
 	}
-	if key := strings.TrimSpace(s.env(apiKeyVariable)); key != "" && key != made.Key {
-		fmt.Fprintf(s.err, "WARNING: %s has another key, which wins over this login. Unset the variable to use the login.\n", apiKeyVariable)
+	if key := strings.TrimSpace(s.env(endpoint.KeyVariable)); key != "" && key != made.Key {
+		fmt.Fprintf(s.err, "WARNING: %s has another key, which wins over this login. Unset the variable to use the login.\n", endpoint.KeyVariable)
 	}
-	_, err = fmt.Fprintf(s.out, "Logged in at %s%s. The credential is in %s.\n", c.Server, who, all.path)
+	_, err = fmt.Fprintf(s.out, "Logged in at %s%s. The credential is in %s.\n", c.Server, who, all.Path)
 	return err
 }
 
@@ -95,16 +96,16 @@ func keyIn(text string, err error) (string, error) {
 }
 
 // check asks the server for the user of a credential. A credential that is limited to other scopes is good, too.
-func (loginCommand) check(ctx context.Context, e endpoint, made credential) (string, error) {
+func (loginCommand) check(ctx context.Context, e endpoint.Endpoint, made endpoint.Credential) (string, error) {
 	bearer := made.Key
 	if made.Login != nil {
-		bearer = made.Login.bearer()
+		bearer = made.Login.Bearer()
 	}
-	options, err := e.options()
+	options, err := e.Options()
 	if err != nil {
 		return "", err
 	}
-	conn, err := rpc.Dial(e.address, rpc.WithDialOptions(append(options, sending(func(context.Context) (string, error) { return bearer, nil })...)...))
+	conn, err := rpc.Dial(e.Address, rpc.WithDialOptions(append(options, endpoint.Sending(func(context.Context) (string, error) { return bearer, nil })...)...))
 	if err != nil {
 		return "", err
 	}
@@ -112,7 +113,7 @@ func (loginCommand) check(ctx context.Context, e endpoint, made credential) (str
 	if apierr.Code(err) == codes.PermissionDenied {
 		err = nil
 	}
-	if err := errors.Join(e.explain(ctx, terminal.Explained(err)), conn.Close()); err != nil {
+	if err := errors.Join(e.Explain(ctx, terminal.Explained(err)), conn.Close()); err != nil {
 		return "", err
 	}
 	if me == nil {
@@ -126,20 +127,20 @@ type logoutCommand struct{ account }
 
 // Run removes the credential of a server from the file.
 func (c logoutCommand) Run(s stdio) error {
-	all, err := readCredentials(s.env)
+	all, err := endpoint.ReadCredentials(s.env)
 	if err != nil {
 		return err
 	}
-	e, err := tlsFlags{}.endpoint(c.Server, nil)
+	e, err := endpoint.TLSFlags{}.Endpoint(c.Server, nil)
 	if err != nil {
 		return err
 	}
-	if _, ok := all.Servers[e.key()]; !ok {
+	if _, ok := all.Servers[e.Key()]; !ok {
 		_, err := fmt.Fprintf(s.out, "There is no credential for %s.\n", c.Server)
 		return err
 	}
-	delete(all.Servers, e.key())
-	if err := all.write(); err != nil {
+	delete(all.Servers, e.Key())
+	if err := all.Write(); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(s.out, "The credential for %s is deleted here. A key stays valid until it is revoked (fairlead keys revoke).\n", c.Server)

@@ -15,6 +15,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/endpoint"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
@@ -117,18 +118,18 @@ func TestACredentialIsKeptAndSent(t *testing.T) {
 	if got := command("", "whoami"); !strings.Contains(got.out, "ann") || !strings.Contains(got.out, "user") {
 		t.Errorf("whoami: %+v", got)
 	}
-	env[apiKeyVariable] = "fl_bob"
+	env[endpoint.KeyVariable] = "fl_bob"
 	if got := command("", "whoami", "--json"); !strings.Contains(got.out, `"user":"users/bob"`) {
 		t.Errorf("the variable does not win: %+v", got)
 	}
-	env[apiKeyVariable] = "fl_old"
-	if got := command("", "whoami"); got.code != 1 || !strings.Contains(got.err, apiKeyVariable+", which wins") || strings.Contains(got.err, "fairlead login --server") {
+	env[endpoint.KeyVariable] = "fl_old"
+	if got := command("", "whoami"); got.code != 1 || !strings.Contains(got.err, endpoint.KeyVariable+", which wins") || strings.Contains(got.err, "fairlead login --server") {
 		t.Errorf("a refused key of the variable: %+v", got)
 	}
-	if got := command("fl_ann\n", "login", "--key"); got.code != 0 || !strings.Contains(got.err, "WARNING: "+apiKeyVariable) {
+	if got := command("fl_ann\n", "login", "--key"); got.code != 0 || !strings.Contains(got.err, "WARNING: "+endpoint.KeyVariable) {
 		t.Errorf("a login that the variable hides: %+v", got)
 	}
-	delete(env, apiKeyVariable)
+	delete(env, endpoint.KeyVariable)
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}

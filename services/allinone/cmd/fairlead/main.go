@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/configtable"
+	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 )
@@ -144,4 +148,46 @@ type versionCommand struct{}
 func (versionCommand) Run(s stdio) error {
 	_, err := fmt.Fprintln(s.out, version)
 	return err
+}
+
+// misused says which help describes the command of a wrong command line, and
+// which flag is near an unknown one.
+func misused(err error) error {
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) || parse.Context == nil || parse.Context.Selected() == nil {
+		return fmt.Errorf("%w (fairlead --help lists the commands)", err)
+	}
+	command := parse.Context.Selected()
+	for command.Type == kong.ArgumentNode {
+		command = command.Parent
+	}
+	near := ""
+	if _, flag, ok := strings.Cut(err.Error(), "unknown flag --"); ok && !strings.Contains(flag, "did you mean") {
+		near = similarFlag(command, strings.TrimSpace(flag))
+	}
+	return fmt.Errorf("%w%s (%s --help lists what it takes)", err, near, command.FullPath())
+}
+
+// similarFlag proposes a flag of the command that shares a word with name.
+func similarFlag(command *kong.Node, name string) string {
+	words := strings.Split(name, "-")
+	for _, group := range command.AllFlags(true) {
+		for _, f := range group {
+			for word := range strings.SplitSeq(f.Name, "-") {
+				if slices.Contains(words, word) {
+					return fmt.Sprintf(", did you mean \"--%s\"?", f.Name)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// configTableCommand prints docs/configuration.md.
+type configTableCommand struct{}
+
+// Run prints the page.
+func (configTableCommand) Run(s stdio) error {
+	all := host.Defaults(dataHome)
+	return configtable.Write(s.out, config.Table(&all, loadOptions(nil, nil)))
 }

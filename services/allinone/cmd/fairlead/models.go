@@ -102,9 +102,7 @@ func (f deleteModel) name() string {
 	return "models/tenant:" + strings.TrimPrefix(strings.TrimPrefix(f.Model, "models/"), "tenant:")
 }
 
-func (f deleteModel) request() proto.Message {
-	return &sessionv1.DeleteModelRequest{Name: f.name()}
-}
+func (f deleteModel) request() proto.Message { return &sessionv1.DeleteModelRequest{Name: f.name()} }
 
 func (f deleteModel) show(s stdio, _ *sessionv1.DeleteModelResponse) error {
 	m := &sessionv1.Model{Name: f.name()}

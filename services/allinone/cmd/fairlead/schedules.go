@@ -122,9 +122,7 @@ type showSchedule struct {
 	printsSchedule
 }
 
-func (f showSchedule) request() proto.Message {
-	return &sessionv1.GetScheduleRequest{Name: f.name()}
-}
+func (f showSchedule) request() proto.Message { return &sessionv1.GetScheduleRequest{Name: f.name()} }
 
 type pauseSchedule struct{ showSchedule }
 

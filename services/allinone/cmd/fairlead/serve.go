@@ -14,6 +14,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/endpoint"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -27,7 +28,7 @@ const dataHome = "~/.local/share/fairlead"
 // loadOptions say where the all-in-one program's configuration comes from.
 // Some variables are a client's.
 func loadOptions(args []string, out io.Writer) config.Options {
-	return config.Options{Name: "fairlead serve", Prefix: "FAIRLEAD_", Args: args, IgnoreEnv: clientVariables, Usage: out}
+	return config.Options{Name: "fairlead serve", Prefix: "FAIRLEAD_", Args: args, IgnoreEnv: endpoint.Variables, Usage: out}
 }
 
 // load reads the configuration of a server, on a system that can run one.

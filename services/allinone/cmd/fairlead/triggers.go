@@ -92,9 +92,7 @@ type aTrigger struct {
 	jsonOne
 }
 
-func (f aTrigger) request() proto.Message {
-	return &sessionv1.GetTriggerRequest{Name: f.name()}
-}
+func (f aTrigger) request() proto.Message { return &sessionv1.GetTriggerRequest{Name: f.name()} }
 
 func (aTrigger) show(s stdio, x *sessionv1.Trigger) error { return columns(s.out, triggerRows(x)) }
 
@@ -106,9 +104,7 @@ func (f pauseTrigger) request() proto.Message {
 
 type resumeTrigger struct{ aTrigger }
 
-func (f resumeTrigger) request() proto.Message {
-	return &sessionv1.PauseTriggerRequest{Name: f.name()}
-}
+func (f resumeTrigger) request() proto.Message { return &sessionv1.PauseTriggerRequest{Name: f.name()} }
 
 type rotateTrigger struct {
 	Revoke bool `help:"End the old secret at once. By default it is good for a day more."`

@@ -75,9 +75,7 @@ type getWebhook struct {
 	jsonOne
 }
 
-func (f getWebhook) request() proto.Message {
-	return &sessionv1.GetWebhookRequest{Name: f.name()}
-}
+func (f getWebhook) request() proto.Message { return &sessionv1.GetWebhookRequest{Name: f.name()} }
 
 func (getWebhook) show(s stdio, x *sessionv1.Webhook) error { return columns(s.out, webhookRows(x)) }
 

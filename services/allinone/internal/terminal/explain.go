@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -8,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/program"
 )
 
 // Explain formats an error of the server for a person: its message, what it is
@@ -63,3 +65,8 @@ func (e *Error) Error() string { return Explain(e.err) }
 
 // Unwrap returns the error within.
 func (e *Error) Unwrap() error { return e.err }
+
+// Usage returns a fault in the command line, which ends the program with the code for wrong usage.
+func Usage(format string, args ...any) error {
+	return &program.ExitError{Code: 2, Err: fmt.Errorf(format, args...)}
+}

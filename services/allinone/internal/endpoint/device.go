@@ -1,4 +1,4 @@
-package main
+package endpoint
 
 import (
 	"context"
@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 )
 
-// issued is what an OpenID provider gave at a login.
-type issued struct {
+// Issued is what an OpenID provider gave at a login.
+type Issued struct {
 	Issuer   string        `json:"issuer"`
 	ClientID string        `json:"clientId"`
 	TokenURL string        `json:"tokenUrl"`
@@ -22,20 +24,20 @@ type issued struct {
 	IDToken  string        `json:"idToken,omitempty"`
 }
 
-// bearer returns what Fairlead can check: the access token if it is a JWT, otherwise the ID token.
-func (i *issued) bearer() string {
+// Bearer returns what Fairlead can check: the access token if it is a JWT, otherwise the ID token.
+func (i *Issued) Bearer() string {
 	if strings.Count(i.Token.AccessToken, ".") == 2 || i.IDToken == "" {
 		return i.Token.AccessToken
 	}
 	return i.IDToken
 }
 
-func (i *issued) config() *oauth2.Config {
+func (i *Issued) config() *oauth2.Config {
 	return &oauth2.Config{ClientID: i.ClientID, Endpoint: oauth2.Endpoint{TokenURL: i.TokenURL, AuthStyle: oauth2.AuthStyleInParams}}
 }
 
 // take keeps a new token, and its ID token if it has one.
-func (i *issued) take(t *oauth2.Token) {
+func (i *Issued) take(t *oauth2.Token) {
 	if text, ok := t.Extra("id_token").(string); ok {
 		i.IDToken = text
 	}
@@ -48,28 +50,28 @@ const (
 	loginWait    = 15 * time.Minute
 )
 
-// device logs in at a provider: a person confirms a code in a browser, on any device (RFC 8628).
-func (c loginCommand) device(ctx context.Context, s stdio) (*issued, error) {
+// Login logs in at a provider: a person confirms a code in a browser, on any device (RFC 8628).
+func Login(ctx context.Context, issuer, clientID string, out io.Writer) (*Issued, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Timeout: loginTimeout}), loginWait)
 	defer cancel()
-	found, err := discover(ctx, c.Issuer)
+	found, err := discover(ctx, issuer)
 	if err != nil {
 		return nil, err
 	}
-	i := &issued{Issuer: c.Issuer, ClientID: c.ClientID, TokenURL: found.Token}
+	i := &Issued{Issuer: issuer, ClientID: clientID, TokenURL: found.Token}
 	conf := i.config()
 	conf.Endpoint.DeviceAuthURL, conf.Scopes = found.Device, []string{"openid", "profile", "email", "offline_access"}
 	code, err := conf.DeviceAuth(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("begin a login at %s: %w", c.Issuer, err)
+		return nil, fmt.Errorf("begin a login at %s: %w", issuer, err)
 	}
-	fmt.Fprintf(s.err, "Open %s and enter the code %s\n", code.VerificationURI, code.UserCode)
+	fmt.Fprintf(out, "Open %s and enter the code %s\n", code.VerificationURI, code.UserCode)
 	if code.VerificationURIComplete != "" {
-		fmt.Fprintf(s.err, "or open %s\n", code.VerificationURIComplete)
+		fmt.Fprintf(out, "or open %s\n", code.VerificationURIComplete)
 	}
 	token, err := conf.DeviceAccessToken(ctx, code)
 	if err != nil {
-		return nil, fmt.Errorf("log in at %s: %w", c.Issuer, err)
+		return nil, fmt.Errorf("log in at %s: %w", issuer, err)
 	}
 	i.take(token)
 	return i, nil
@@ -88,7 +90,7 @@ func discover(ctx context.Context, issuer string) (endpoints, error) {
 	where := strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where, http.NoBody)
 	if err != nil {
-		return e, usage("--issuer %q is not a URL", issuer)
+		return e, terminal.Usage("--issuer %q is not a URL", issuer)
 	}
 	resp, err := (&http.Client{Timeout: loginTimeout}).Do(req)
 	if err != nil {
@@ -111,11 +113,11 @@ func discover(ctx context.Context, issuer string) (endpoints, error) {
 }
 
 // refreshed returns the bearer credential of a login, renewed when it has ended. A renewed one is kept in the file.
-func (c *credentials) refreshed(server string) func(context.Context) (string, error) {
+func (c *Credentials) refreshed(server string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		i := c.Servers[server].Login
 		if i.Token.Valid() {
-			return i.bearer(), nil
+			return i.Bearer(), nil
 		}
 		if i.Token.RefreshToken == "" {
 			return "", fmt.Errorf("the login at %s has ended: log in again with `fairlead login --server %s --issuer %s`", i.Issuer, server, i.Issuer)
@@ -126,6 +128,6 @@ func (c *credentials) refreshed(server string) func(context.Context) (string, er
 			return "", fmt.Errorf("renew the login at %s: %w; log in again with `fairlead login --server %s --issuer %s`", i.Issuer, err, server, i.Issuer)
 		}
 		i.take(token)
-		return i.bearer(), c.write()
+		return i.Bearer(), c.Write()
 	}
 }

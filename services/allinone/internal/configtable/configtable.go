@@ -1,10 +1,10 @@
-package main
+// Package configtable writes docs/configuration.md: the keys of every program but sandbox-kubernetes, which prints its own.
+package configtable
 
 import (
 	"io"
 	"strings"
 
-	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/gateway"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -15,9 +15,6 @@ import (
 	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/tools"
 )
-
-// configTableCommand prints every key of every program but sandbox-kubernetes, which prints its own.
-type configTableCommand struct{}
 
 // configurationHead is what docs/configuration.md begins with.
 const configurationHead = `# Configuration
@@ -62,20 +59,18 @@ Traces have no keys: the standard variables ` + "`OTEL_*`" + ` configure them. `
 // entriesHead is what the section of entries begins with.
 const entriesHead = "## Entries of mappings and lists\n\nThe services alone have the same keys, without the service's name in front. `NAME` is the entry's name.\n\n"
 
-// Run prints the tables, as Markdown.
-func (configTableCommand) Run(s stdio) error {
-	if _, err := io.WriteString(s.out, configurationHead); err != nil {
+// Write writes the tables, as Markdown. The rows are those of all in one.
+func Write(w io.Writer, rows []config.Row) error {
+	if _, err := io.WriteString(w, configurationHead); err != nil {
 		return err
 	}
-	all := host.Defaults(dataHome)
-	rows := config.Table(&all, loadOptions(nil, nil))
-	if err := config.WriteTable(s.out, "All in one: `fairlead serve`", 2, rows); err != nil {
+	if err := config.WriteTable(w, "All in one: `fairlead serve`", 2, rows); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(s.out, entriesHead); err != nil {
+	if _, err := io.WriteString(w, entriesHead); err != nil {
 		return err
 	}
-	if err := config.WriteEntries(s.out, rows); err != nil {
+	if err := config.WriteEntries(w, rows); err != nil {
 		return err
 	}
 	sess := sessionProgram()
@@ -87,7 +82,7 @@ func (configTableCommand) Run(s stdio) error {
 		dst  any
 	}{{"session", &sess}, {"tools", &tool}, {"sandbox", &box}, {"gateway", &gate}} {
 		rows := config.Table(p.dst, config.Options{Name: p.name, Prefix: "FAIRLEAD_" + strings.ToUpper(p.name) + "_"})
-		if err := config.WriteTable(s.out, "The service alone: `"+p.name+"`", 1, rows); err != nil {
+		if err := config.WriteTable(w, "The service alone: `"+p.name+"`", 1, rows); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package endpoint
 
 import (
 	"context"
@@ -13,24 +13,24 @@ import (
 	"google.golang.org/grpc"
 )
 
-// apiKeyVariable has a key that wins over the file.
-const apiKeyVariable = "FAIRLEAD_API_KEY" //nolint:gosec // the name of a variable
+// KeyVariable has a key that wins over the file.
+const KeyVariable = "FAIRLEAD_API_KEY"
 
-// credential is what the command line sends to one server.
-type credential struct {
+// Credential is what the command line sends to one server.
+type Credential struct {
 	// Key is an API key.
 	Key string `json:"key,omitempty"`
 	// Login is what an issuer gave instead.
-	Login *issued `json:"login,omitempty"`
+	Login *Issued `json:"login,omitempty"`
 	// TLS is how the server is reached; nil: without TLS.
-	TLS *serverTLS `json:"tls,omitempty"`
+	TLS *TLS `json:"tls,omitempty"`
 }
 
-// credentials is the file of credentials, by server address.
-type credentials struct {
-	Servers map[string]credential `json:"servers"`
+// Credentials is the file of credentials, by server address.
+type Credentials struct {
+	Servers map[string]Credential `json:"servers"`
 
-	path string
+	Path string `json:"-"`
 }
 
 // credentialsPath returns the file of credentials, in the user's configuration directory.
@@ -40,18 +40,18 @@ func credentialsPath(env func(string) string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("the directory for credentials: %w; set XDG_CONFIG_HOME or %s", err, apiKeyVariable)
+		return "", fmt.Errorf("the directory for credentials: %w; set XDG_CONFIG_HOME or %s", err, KeyVariable)
 	}
 	return filepath.Join(home, ".config", "fairlead", "credentials.json"), nil
 }
 
-// readCredentials reads the file. One that others can read is refused.
-func readCredentials(env func(string) string) (*credentials, error) {
+// ReadCredentials reads the file. One that others can read is refused.
+func ReadCredentials(env func(string) string) (*Credentials, error) {
 	path, err := credentialsPath(env)
 	if err != nil {
 		return nil, err
 	}
-	c := &credentials{Servers: map[string]credential{}, path: path}
+	c := &Credentials{Servers: map[string]Credential{}, Path: path}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -72,13 +72,13 @@ func readCredentials(env func(string) string) (*credentials, error) {
 	return c, nil
 }
 
-// write replaces the file in one step.
-func (c *credentials) write() error {
+// Write replaces the file in one step.
+func (c *Credentials) Write() error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(c.path)
+	dir := filepath.Dir(c.Path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of credentials: %w", err)
 	}
@@ -89,7 +89,7 @@ func (c *credentials) write() error {
 	_, err = file.Write(append(text, '\n'))
 	err = errors.Join(err, file.Close())
 	if err == nil {
-		err = os.Rename(file.Name(), c.path)
+		err = os.Rename(file.Name(), c.Path)
 	}
 	if err != nil {
 		return fmt.Errorf("write the credentials: %w", errors.Join(err, os.Remove(file.Name())))
@@ -97,44 +97,44 @@ func (c *credentials) write() error {
 	return nil
 }
 
-// credentialed returns a server that a person has named, and the options that reach it with the credential for it, if
+// Credentialed returns a server that a person has named, and the options that reach it with the credential for it, if
 // there is one.
-func (f tlsFlags) credentialed(s stdio, server string) (endpoint, []grpc.DialOption, error) {
-	e, err := f.endpoint(server, nil)
+func (f TLSFlags) Credentialed(env func(string) string, server string) (Endpoint, []grpc.DialOption, error) {
+	e, err := f.Endpoint(server, nil)
 	if err != nil {
 		return e, nil, err
 	}
-	key := strings.TrimSpace(s.env(apiKeyVariable))
-	c, err := readCredentials(s.env)
+	key := strings.TrimSpace(env(KeyVariable))
+	c, err := ReadCredentials(env)
 	if err != nil && key == "" {
 		return e, nil, err
 	}
-	var known credential
+	var known Credential
 	found := false
 	if err == nil {
-		if known, found = c.Servers[e.key()]; found {
-			e, err = f.endpoint(server, known.TLS)
+		if known, found = c.Servers[e.Key()]; found {
+			e, err = f.Endpoint(server, known.TLS)
 		}
 		if err != nil {
 			return e, nil, err
 		}
 	}
-	options, err := e.options()
+	options, err := e.Options()
 	switch {
 	case err != nil:
 		return e, nil, err
 	case key != "":
-		options = append(options, sending(func(context.Context) (string, error) { return key, nil })...)
+		options = append(options, Sending(func(context.Context) (string, error) { return key, nil })...)
 	case found && known.Login != nil:
-		options = append(options, sending(c.refreshed(e.key()))...)
+		options = append(options, Sending(c.refreshed(e.Key()))...)
 	case found && known.Key != "":
-		options = append(options, sending(func(context.Context) (string, error) { return known.Key, nil })...)
+		options = append(options, Sending(func(context.Context) (string, error) { return known.Key, nil })...)
 	}
 	return e, options, nil
 }
 
-// sending returns the option that sends a bearer credential with each call.
-func sending(bearer func(context.Context) (string, error)) []grpc.DialOption {
+// Sending returns the option that sends a bearer credential with each call.
+func Sending(bearer func(context.Context) (string, error)) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithPerRPCCredentials(bearerOf(bearer))}
 }
 
