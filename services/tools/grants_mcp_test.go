@@ -40,7 +40,7 @@ func TestAGrantHoldsForTheDefinitionOfAToolAndItsServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, other, f := newRemote(t, false), newRemote(t, false), local(t)
 			r.sdk.AddTool(plain(), echo)
-			call := func(id string, of *remote) *toolsv1.CallToolRequest {
+			call := func(id string, of *sdkServer) *toolsv1.CallToolRequest {
 				q := mcpCall(id, "mcp__github__list", `{}`, of.as("github"))
 				q.Profile = "ask-writes"
 				return q

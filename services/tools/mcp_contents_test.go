@@ -15,7 +15,7 @@ import (
 )
 
 // withContents gives a server resources and prompts.
-func (r *remote) withContents() {
+func (r *sdkServer) withContents() {
 	read := func(_ context.Context, q *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: q.Params.URI, MIMEType: "text/plain", Text: "text of " + q.Params.URI}}}, nil
 	}

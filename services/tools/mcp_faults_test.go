@@ -25,7 +25,7 @@ import (
 const unknown = toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN
 
 // breaking forwards to a server, and lets a test spoil the answers of calls.
-func breaking(t *testing.T, r *remote, spoil func(w http.ResponseWriter, calls int64) bool) (url string, calls *atomic.Int64) {
+func breaking(t *testing.T, r *sdkServer, spoil func(w http.ResponseWriter, calls int64) bool) (url string, calls *atomic.Int64) {
 	t.Helper()
 	calls = &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -269,7 +269,7 @@ func TestAServerThatRestartsIsUsedAgain(t *testing.T) {
 
 // forgetful forwards to a server until the first call. From then on it has forgotten the session of every stream that
 // is asked for, and answers the call with answer.
-func forgetful(t *testing.T, r *remote, answer func(w http.ResponseWriter, q *http.Request)) (url string, calls *atomic.Int64) {
+func forgetful(t *testing.T, r *sdkServer, answer func(w http.ResponseWriter, q *http.Request)) (url string, calls *atomic.Int64) {
 	t.Helper()
 	calls = &atomic.Int64{}
 	begun := make(chan bool)

@@ -20,7 +20,7 @@ import (
 type subscriptions chan string
 
 // helpful is a server that completes arguments and takes subscriptions.
-func helpful(t *testing.T, modern bool) (*remote, subscriptions) {
+func helpful(t *testing.T, modern bool) (*sdkServer, subscriptions) {
 	t.Helper()
 	asked := make(subscriptions, 100)
 	r := newRemoteWith(t, modern, mcp.ServerOptions{

@@ -18,23 +18,23 @@ import (
 // eras are the two families of the protocol.
 var eras = map[string]bool{"legacy": false, "modern": true}
 
-// remote is an MCP server of the official SDK on HTTP.
-type remote struct {
+// sdkServer is an MCP server of the official SDK on HTTP.
+type sdkServer struct {
 	sdk  *mcp.Server
 	http *httptest.Server
 }
 
 type handler = func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error)
 
-func newRemote(t *testing.T, modern bool) *remote {
+func newRemote(t *testing.T, modern bool) *sdkServer {
 	t.Helper()
 	return newRemoteWith(t, modern, mcp.ServerOptions{})
 }
 
-func newRemoteWith(t *testing.T, modern bool, o mcp.ServerOptions) *remote {
+func newRemoteWith(t *testing.T, modern bool, o mcp.ServerOptions) *sdkServer {
 	t.Helper()
 	o.PageSize = 2
-	r := &remote{sdk: mcp.NewServer(&mcp.Implementation{Name: "test server", Version: "1"}, &o)}
+	r := &sdkServer{sdk: mcp.NewServer(&mcp.Implementation{Name: "test server", Version: "1"}, &o)}
 	get := func(*http.Request) *mcp.Server { return r.sdk }
 	stateful := mcp.NewStreamableHTTPHandler(get, nil)
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
@@ -56,12 +56,12 @@ func newRemoteWith(t *testing.T, modern bool, o mcp.ServerOptions) *remote {
 }
 
 // tool adds a tool with a schema.
-func (r *remote) tool(name, schema string, h handler) {
+func (r *sdkServer) tool(name, schema string, h handler) {
 	r.sdk.AddTool(&mcp.Tool{Name: name, Description: "does " + name, InputSchema: json.RawMessage(schema)}, h)
 }
 
 // as returns the server as a session names it.
-func (r *remote) as(name string) *commonv1.McpServer { return webServer(name, r.http.URL) }
+func (r *sdkServer) as(name string) *commonv1.McpServer { return webServer(name, r.http.URL) }
 
 func webServer(name, url string) *commonv1.McpServer {
 	return &commonv1.McpServer{Name: name, Transport: &commonv1.McpServer_Http{Http: &commonv1.McpHttp{Url: url}}}

@@ -21,7 +21,6 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
-	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/tools/internal/builtin"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
 	"github.com/fairlead/fairlead/services/tools/internal/login"
@@ -31,6 +30,7 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
+	"github.com/fairlead/fairlead/services/tools/internal/remote"
 	"github.com/fairlead/fairlead/services/tools/internal/server"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/store/postgres"
@@ -96,7 +96,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 			return nil, fmt.Errorf("this replica has no way to another one at %s", address)
 		}
 	}
-	d.Sandbox = rpc.AsService(d.Sandbox)
+	d.Sandbox = remote.Sandbox(d.Sandbox)
 	self := store.Owner{ID: id.New(), Address: c.Advertise}
 	watch := operation.New(operation.Config{
 		Store: journal, Sandbox: d.Sandbox, Owner: self.ID, Lease: c.LeaseTTL, Keep: c.OperationKeep, Log: d.Log,

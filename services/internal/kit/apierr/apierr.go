@@ -186,6 +186,19 @@ func Forward(err error) error {
 	return &Error{st: s.GRPCStatus(), cause: err}
 }
 
+// Mark returns a peer's error that is also each of is, for errors.Is. It keeps the text and the status of err.
+func Mark(err error, is ...error) error { return &marked{err, is} }
+
+type marked struct {
+	error
+	is []error
+}
+
+func (m *marked) Unwrap() []error { return append([]error{m.error}, m.is...) }
+
+// GRPCStatus returns the peer's status, without which the text of the status would change.
+func (m *marked) GRPCStatus() *status.Status { return status.Convert(m.error) }
+
 // Code returns the canonical code of err: OK for nil, UNKNOWN for an error without a status.
 func Code(err error) codes.Code {
 	if st := statusOf(err); st != nil {

@@ -152,3 +152,30 @@ func (c actingConn) Invoke(ctx context.Context, method string, args, reply any, 
 func (c actingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return c.ClientConnInterface.NewStream(c.act(ctx), desc, method, opts...)
 }
+
+// WithErrors returns a connection whose errors went through translate, which keeps nil.
+func WithErrors(to grpc.ClientConnInterface, translate func(error) error) grpc.ClientConnInterface {
+	return errorConn{to, translate}
+}
+
+type errorConn struct {
+	grpc.ClientConnInterface
+	translate func(error) error
+}
+
+func (c errorConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return c.translate(c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...))
+}
+
+func (c errorConn) NewStream(ctx context.Context, d *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := c.ClientConnInterface.NewStream(ctx, d, method, opts...)
+	return errorStream{s, c.translate}, c.translate(err)
+}
+
+type errorStream struct {
+	grpc.ClientStream
+	translate func(error) error
+}
+
+func (s errorStream) RecvMsg(m any) error { return s.translate(s.ClientStream.RecvMsg(m)) }
+func (s errorStream) SendMsg(m any) error { return s.translate(s.ClientStream.SendMsg(m)) }

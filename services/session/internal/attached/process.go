@@ -8,10 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 )
 
 const (
@@ -91,8 +89,7 @@ func (p *process) send(ctx context.Context, patience time.Duration, r *sessionv1
 	case <-p.over:
 		return errGone
 	case <-timer.C:
-		p.lose(apierr.Of(codes.DeadlineExceeded, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_FAILED,
-			fmt.Sprintf("The process has read nothing for %v. Attach again, and read the stream all the time.", patience)))
+		p.lose(refusal.RuntimeSilent(fmt.Sprintf("The process has read nothing for %v. Attach again, and read the stream all the time.", patience)))
 		return errGone
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -127,8 +124,7 @@ func (p *process) take(id int64, last bool, r *sessionv1.AttachRequest) error {
 		flood := p.stray > maxStray
 		p.mu.Unlock()
 		if flood {
-			return apierr.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_FAILED, fmt.Sprintf(
-				"More than %d messages in a row are about steps that the process does not have, such as %d. Send them for the last step of a turn only, until it has an answer.", maxStray, id))
+			return refusal.RuntimeStrays(maxStray, id)
 		}
 		return nil
 	}
@@ -150,7 +146,7 @@ func (h *Hub) join(p *process) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.draining {
-		return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "The server is stopping. Attach again: another server takes over.", apierr.RetryAfter(time.Second))
+		return refusal.RuntimeDraining()
 	}
 	h.processes[p.name] = append(h.processes[p.name], p)
 	h.change()

@@ -7,13 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/step"
@@ -198,14 +197,13 @@ func (h *Hub) hear(ctx context.Context, p *process, a *asked) (*sessionv1.Attach
 // lost says why a process is lost, for people.
 func lost(p *process) error {
 	var fault *faultError
-	switch st := status.Convert(p.reason()); {
-	case errors.As(p.reason(), &fault):
+	if errors.As(p.reason(), &fault) {
 		return fault
-	case st.Code() == codes.InvalidArgument, st.Code() == codes.DeadlineExceeded, st.Code() == codes.ResourceExhausted:
-		return errors.New("it was sent away: " + st.Message()) // at fault, as its stream says
-	default:
-		return errGone
 	}
+	if message, ok := refusal.RuntimeAtFault(p.reason()); ok {
+		return errors.New("it was sent away: " + message)
+	}
+	return errGone
 }
 
 // act does what the process wants.

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 )
 
 // Stream is the stream of a process.
@@ -27,11 +26,6 @@ func alive() *sessionv1.AttachResponse {
 
 func drain() *sessionv1.AttachResponse {
 	return &sessionv1.AttachResponse{Kind: &sessionv1.AttachResponse_Drain{Drain: &sessionv1.AttachDrain{}}}
-}
-
-// invalid refuses a message of a process.
-func invalid(field, message string) error {
-	return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest, message, apierr.Field(field, message))
 }
 
 // Serve attaches a process of a tenant until its stream ends. One goroutine reads, one writes, and this one waits: a
@@ -51,7 +45,7 @@ func (h *Hub) Serve(ctx context.Context, tenant string, stream Stream) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-wait.C:
-		return invalid("open", fmt.Sprintf("The first message has not come within %v. It has to be open, which names the runtime.", openWithin))
+		return refusal.RuntimeMessage("open", fmt.Sprintf("The first message has not come within %v. It has to be open, which names the runtime.", openWithin))
 	}
 	if err := h.join(p); err != nil {
 		return err
@@ -107,14 +101,13 @@ func (h *Hub) read(p *process, tenant string, stream Stream, opened chan<- struc
 	}
 	open := r.GetOpen()
 	if open == nil {
-		return invalid("open", "The first message has to be open, which names the runtime.")
+		return refusal.RuntimeMessage("open", "The first message has to be open, which names the runtime.")
 	}
 	p.name, p.places, p.label = name{tenant, open.Runtime}, int(open.MaxTurns), open.Label
 	close(opened)
 	silence := 3 * h.config.Alive
 	timer := time.AfterFunc(silence, func() {
-		p.lose(apierr.Of(codes.DeadlineExceeded, sessionv1.ErrorReason_ERROR_REASON_RUNTIME_FAILED,
-			fmt.Sprintf("The process has sent nothing for %v. Attach again, and send alive each %v.", silence, h.config.Alive)))
+		p.lose(refusal.RuntimeSilent(fmt.Sprintf("The process has sent nothing for %v. Attach again, and send alive each %v.", silence, h.config.Alive)))
 	})
 	defer timer.Stop()
 	for {
@@ -150,6 +143,6 @@ func (h *Hub) handle(p *process, r *sessionv1.AttachRequest) error {
 	case *sessionv1.AttachRequest_End:
 		return p.take(k.End.Step, true, r)
 	default:
-		return invalid("open", "The first message is open, and only the first. Open another stream for another runtime.")
+		return refusal.RuntimeMessage("open", "The first message is open, and only the first. Open another stream for another runtime.")
 	}
 }

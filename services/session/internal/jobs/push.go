@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -101,13 +99,13 @@ func nothingToPush(err error) bool {
 
 // mayPushLater reports whether a push may succeed later.
 func mayPushLater(err error, attempt int) bool {
-	switch status.Code(err) {
-	case codes.Unavailable, codes.Internal, codes.Unknown, codes.DeadlineExceeded, codes.ResourceExhausted:
-		return true
-	case codes.FailedPrecondition:
+	switch {
+	case errors.Is(err, remote.ErrPrecondition), apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NODE_LOST):
 		return attempt < pushTries
+	case errors.Is(err, remote.ErrRefused):
+		return errors.Is(err, remote.ErrExhausted)
 	}
-	return false
+	return !errors.Is(err, remote.ErrAborted) && !errors.Is(err, remote.ErrUnsupported)
 }
 
 // reportPush puts an event into the session's inbox; the holder appends it.

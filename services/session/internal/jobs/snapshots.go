@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/cenkalti/backoff/v5"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
@@ -42,7 +40,7 @@ func (d *Deps) deleteSnapshots(ctx context.Context, j store.Job) (*store.Job, er
 			Node: p.Node, WorkspaceGeneration: p.Generation,
 		}
 		err := d.Sandbox.DeleteSnapshots(ctx, call, some...)
-		if err != nil && !errors.Is(err, remote.ErrNoWorkspace) && status.Code(err) != codes.Unimplemented {
+		if err != nil && !errors.Is(err, remote.ErrNoWorkspace) && !errors.Is(err, remote.ErrUnsupported) {
 			return nil, fmt.Errorf("delete snapshots of sessions/%s: %w", k.Session, err)
 		}
 	}

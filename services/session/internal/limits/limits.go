@@ -7,12 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -105,7 +102,7 @@ func (l *Limiter) pay(ctx context.Context, n int64, of func(subject) (lease stor
 		case wait == 0:
 			paid = append(paid, b)
 		case wait > longest:
-			longest, refused = wait, Reached(s.name, limit, wait)
+			longest, refused = wait, refusal.LimitReached(s.name, limit, wait)
 		}
 	}
 	if refused != nil {
@@ -140,7 +137,7 @@ func (l *Limiter) Stream(ctx context.Context) (release func(), err error) {
 	defer l.mu.Unlock()
 	for _, s := range all {
 		if s.Streams > 0 && l.streams[s.key()] >= s.Streams {
-			return nil, Reached(s.name, fmt.Sprintf("session.limits.%s.streams: %d open streams", s.scope, s.Streams), streamWait)
+			return nil, refusal.LimitReached(s.name, fmt.Sprintf("session.limits.%s.streams: %d open streams", s.scope, s.Streams), streamWait)
 		}
 	}
 	for _, s := range all {
@@ -158,10 +155,3 @@ func (l *Limiter) Stream(ctx context.Context) (release func(), err error) {
 }
 
 func (s subject) key() string { return s.tenant + "\x00" + s.name }
-
-// Reached returns the error of a limit: whose it is, and its key with its value.
-func Reached(whose, limit string, wait time.Duration) error {
-	return apierr.Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_LIMIT_REACHED,
-		fmt.Sprintf("%s has reached a limit (%s). Try again after the time in retry-after, or ask the operator for a higher limit.", whose, limit),
-		apierr.RetryAfter(wait), apierr.Quota(whose, limit))
-}

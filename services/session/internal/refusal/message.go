@@ -3,6 +3,7 @@ package refusal
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -41,4 +42,11 @@ func BeyondLog(session string, last, after int64) error {
 	return Of(codes.OutOfRange, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE,
 		fmt.Sprintf("after_seq is %d, but the log of %s ends at %d. Use the seq of an event that you received.", after, session, last),
 		apierr.Metadata(map[string]string{"last_seq": strconv.FormatInt(last, 10)}))
+}
+
+// LimitReached refuses what a limit forbids now: whose it is, and its key with its value.
+func LimitReached(whose, limit string, wait time.Duration) error {
+	return Of(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_LIMIT_REACHED,
+		fmt.Sprintf("%s has reached a limit (%s). Try again after the time in retry-after, or ask the operator for a higher limit.", whose, limit),
+		apierr.RetryAfter(wait), apierr.Quota(whose, limit))
 }

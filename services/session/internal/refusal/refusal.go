@@ -13,7 +13,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
-	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -91,7 +90,7 @@ func Store(err error, s Subject) error {
 			fmt.Sprintf("%d turns wait in session %s already. Wait until one has ended.", store.MaxQueuedTurns, s.Session),
 			apierr.Quota(s.Session, "queued turns"), apierr.RetryAfter(10*time.Second))
 	case errors.As(err, &capped):
-		return limits.Reached(whose(capped), fmt.Sprintf("session.limits.%s: %d", capKey(capped), capped.Most), capWait)
+		return LimitReached(whose(capped), fmt.Sprintf("session.limits.%s: %d", capKey(capped), capped.Most), capWait)
 	case errors.Is(err, store.ErrStaleEpoch):
 		return Of(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_STALE_EPOCH,
 			fmt.Sprintf("Another replica holds session %s now. Try again.", s.Session))

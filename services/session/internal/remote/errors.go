@@ -1,18 +1,55 @@
 // Package remote is the one place that talks to the sandbox and the tools service.
 //
-// It turns the reasons of their refusals into errors that callers compare with errors.Is.
-// Such an error keeps the peer's status: its code, message and details.
+// It turns the codes and reasons of their errors into errors that callers compare with
+// errors.Is. Such an error keeps the peer's status: its code, message and details.
 package remote
 
 import (
 	"errors"
+	"slices"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
+
+// Kinds of errors of either peer.
+var (
+	// ErrUnavailable means that the peer did not answer, or not in time.
+	ErrUnavailable = errors.New("the peer is unavailable")
+	// ErrAborted means that the peer began the work and gave it up.
+	ErrAborted = errors.New("the peer gave up")
+	// ErrUnsupported means that the peer does not have the RPC: it is of an older version.
+	ErrUnsupported = errors.New("the peer does not support it")
+	// ErrRefused means that the peer has refused the work and did nothing of it. The three after it say why, where that
+	// matters.
+	ErrRefused = errors.New("the peer refuses")
+	// ErrInvalid means that the request asks for something that the peer does not have or allow.
+	ErrInvalid = errors.New("the request is invalid")
+	// ErrPrecondition means that the peer's state forbids it.
+	ErrPrecondition = errors.New("the peer's state forbids it")
+	// ErrExhausted means that there is no room.
+	ErrExhausted = errors.New("there is no room")
+)
+
+// kinds are the kinds of errors by their code. Other codes say that the peer failed.
+var kinds = map[codes.Code][]error{
+	codes.Unavailable:        {ErrUnavailable},
+	codes.DeadlineExceeded:   {ErrUnavailable},
+	codes.Canceled:           {ErrAborted},
+	codes.Aborted:            {ErrAborted},
+	codes.Unimplemented:      {ErrUnsupported},
+	codes.InvalidArgument:    {ErrRefused, ErrInvalid},
+	codes.NotFound:           {ErrRefused, ErrInvalid},
+	codes.FailedPrecondition: {ErrRefused, ErrPrecondition},
+	codes.ResourceExhausted:  {ErrRefused, ErrExhausted},
+	codes.AlreadyExists:      {ErrRefused},
+	codes.PermissionDenied:   {ErrRefused},
+	codes.Unauthenticated:    {ErrRefused},
+}
 
 // Refusals of either peer.
 var (
@@ -77,25 +114,24 @@ var ofTools = map[toolsv1.ErrorReason]error{
 	toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND: ErrNoOperation,
 }
 
-// refusal is a peer's error with the error that callers compare.
-type refusal struct {
-	error
-	is error
-}
-
-func (r refusal) Unwrap() []error { return []error{r.error, r.is} }
-
-// GRPCStatus returns the peer's status, without which the text of the status would change.
-func (r refusal) GRPCStatus() *status.Status { return status.Convert(r.error) }
-
-// Error adds to a peer's error the error that its reason stands for, if any.
+// Error adds to a peer's error what its code and its reason stand for, if anything.
 func Error(err error) error {
-	is := ofSandbox[apierr.As[sandboxv1.ErrorReason](err)]
-	if is == nil {
-		is = ofTools[apierr.As[toolsv1.ErrorReason](err)]
+	is := kinds[status.Code(err)]
+	reason := ofSandbox[apierr.As[sandboxv1.ErrorReason](err)]
+	if reason == nil {
+		reason = ofTools[apierr.As[toolsv1.ErrorReason](err)]
 	}
-	if is == nil {
+	if reason != nil {
+		is = append(slices.Clip(is), reason)
+	}
+	if len(is) == 0 {
 		return err
 	}
-	return refusal{err, is}
+	return apierr.Mark(err, is...)
 }
+
+// Unavailable returns the error of a part of this service that a turn waits for as for a peer. The message is for people.
+func Unavailable(message string) error { return Error(status.Error(codes.Unavailable, message)) }
+
+// Refused returns the error of a part of this service that a turn has asked as a peer. The message is for people.
+func Refused(message string) error { return Error(status.Error(codes.FailedPrecondition, message)) }

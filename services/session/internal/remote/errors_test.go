@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -42,12 +44,49 @@ func TestReasonsBecomeErrors(t *testing.T) {
 			t.Errorf("%s: the peer's status is lost: %v", apierr.Name(r), err)
 		}
 	}
-	for _, err := range []error{
-		nil, errors.New("another"), status.Error(codes.Unavailable, "away"),
-		refused(sessionv1.ErrorReason_ERROR_REASON_STALE_EPOCH), refused(toolsv1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND),
-	} {
+	for _, err := range []error{nil, errors.New("another"), status.Error(codes.Internal, "oops"), io.EOF} {
 		if got := remote.Error(err); got != err { //nolint:errorlint // the very same error is wanted
 			t.Errorf("%v became %v", err, got)
+		}
+	}
+	for _, r := range []protoreflect.Enum{sessionv1.ErrorReason_ERROR_REASON_STALE_EPOCH, toolsv1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND} {
+		if err := remote.Error(refused(r)); errors.Is(err, remote.ErrStaleEpoch) || !errors.Is(err, remote.ErrPrecondition) {
+			t.Errorf("%s became %v", apierr.Name(r), err)
+		}
+	}
+}
+
+func TestCodesBecomeKindsOfErrors(t *testing.T) {
+	t.Parallel()
+	kinds := []error{remote.ErrUnavailable, remote.ErrAborted, remote.ErrUnsupported, remote.ErrRefused, remote.ErrInvalid, remote.ErrPrecondition, remote.ErrExhausted}
+	for code, want := range map[codes.Code][]error{
+		codes.Unavailable:        {remote.ErrUnavailable},
+		codes.DeadlineExceeded:   {remote.ErrUnavailable},
+		codes.Canceled:           {remote.ErrAborted},
+		codes.Aborted:            {remote.ErrAborted},
+		codes.Unimplemented:      {remote.ErrUnsupported},
+		codes.InvalidArgument:    {remote.ErrRefused, remote.ErrInvalid},
+		codes.NotFound:           {remote.ErrRefused, remote.ErrInvalid},
+		codes.FailedPrecondition: {remote.ErrRefused, remote.ErrPrecondition},
+		codes.ResourceExhausted:  {remote.ErrRefused, remote.ErrExhausted},
+		codes.AlreadyExists:      {remote.ErrRefused},
+		codes.PermissionDenied:   {remote.ErrRefused},
+		codes.Unauthenticated:    {remote.ErrRefused},
+		codes.Internal:           nil,
+		codes.Unknown:            nil,
+		codes.DataLoss:           nil,
+		codes.OutOfRange:         nil,
+	} {
+		cause := status.Error(code, "why")
+		err := remote.Error(cause)
+		var got []error
+		for _, kind := range kinds {
+			if errors.Is(fmt.Errorf("ask the peer: %w", err), kind) {
+				got = append(got, kind)
+			}
+		}
+		if !slices.Equal(got, want) || err.Error() != cause.Error() || status.Code(err) != code || apierr.Message(err) != "why" {
+			t.Errorf("%v: %v with the kinds %v, not %v", code, err, got, want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type Sandbox struct {
 
 // NewSandbox returns the sandbox service behind a connection.
 func NewSandbox(to grpc.ClientConnInterface) *Sandbox {
-	c := conn{rpc.AsService(to)}
+	c := rpc.WithErrors(rpc.AsService(to), Error)
 	return &Sandbox{
 		health: healthpb.NewHealthClient(c), workspaces: sandboxv1.NewWorkspaceServiceClient(c),
 		snapshots: sandboxv1.NewSnapshotServiceClient(c), repositories: sandboxv1.NewRepositoryServiceClient(c),

@@ -23,7 +23,7 @@ type Tools struct {
 
 // NewTools returns the tools service behind a connection.
 func NewTools(to grpc.ClientConnInterface) *Tools {
-	c := conn{rpc.AsService(to)}
+	c := rpc.WithErrors(rpc.AsService(to), Error)
 	return &Tools{
 		calls: toolsv1.NewCallServiceClient(c), tools: toolsv1.NewToolServiceClient(c), operations: toolsv1.NewOperationServiceClient(c),
 		logins: toolsv1.NewLoginServiceClient(c), profiles: toolsv1.NewProfileServiceClient(c),

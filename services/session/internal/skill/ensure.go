@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/claudecode/relaytree"
@@ -50,7 +47,7 @@ func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills 
 		}
 		relay, err := relaytree.Get()
 		if err != nil {
-			return made, status.Error(codes.FailedPrecondition, err.Error())
+			return made, remote.Refused(err.Error())
 		}
 		if err := to.PutTree(ctx, r.GetCall().GetNode(), relay.Digest, bytes.NewReader(relay.Archive)); err != nil {
 			return made, fmt.Errorf("put the relay of the runtime on the sandbox node: %w", err)
@@ -80,7 +77,7 @@ func (l *Library) give(ctx context.Context, to Sandbox, node, tenant string, s a
 	case errors.Is(err, ErrGone):
 		return err
 	case err != nil:
-		return status.Error(codes.Unavailable, err.Error())
+		return remote.Unavailable(err.Error())
 	}
 	defer func() { _ = from.Close() }()
 	if err := to.PutTree(ctx, node, s.Digest, from); err != nil {

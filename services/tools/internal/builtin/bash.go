@@ -3,15 +3,15 @@ package builtin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/remote"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -99,7 +99,7 @@ func handBack(c tool.Call, what string, out tool.Sink) *tool.Result {
 // Finished lets the sandbox forget the command.
 func (b bash) Finished(ctx context.Context, c tool.Call) error {
 	_, err := b.execs.AcknowledgeExec(to(ctx, c), &sandboxv1.AcknowledgeExecRequest{Call: ref(c)})
-	if apierr.Code(err) == codes.NotFound {
+	if errors.Is(err, remote.ErrNotFound) {
 		return nil // never started, or acknowledged before
 	}
 	return err

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/tools/internal/remote"
 	"github.com/fairlead/fairlead/services/tools/internal/sandboxtest"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -60,7 +61,7 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nodes.Close() })
-	all, err := All(nodes, time.Hour)
+	all, err := All(remote.Sandbox(nodes), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

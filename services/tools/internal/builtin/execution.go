@@ -7,12 +7,11 @@ import (
 	"io"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/remote"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -118,7 +117,7 @@ func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 			}
 			attach = false
 			continue
-		case apierr.Code(err) != codes.Unavailable || ctx.Err() != nil:
+		case !errors.Is(err, remote.ErrUnavailable) || ctx.Err() != nil:
 			return nil, err
 		case down.IsZero() || e.stdout+e.stderr > seen: // it had made progress
 			down, wait = time.Now(), reattachWait
@@ -168,7 +167,7 @@ func (e *execution) once(ctx context.Context, attach bool) (*sandboxv1.ExecExite
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return nil, status.Error(codes.Unavailable, "the sandbox ended the stream before the command's end")
+			return nil, remote.Cut("the sandbox ended the stream before the command's end")
 		}
 		if err != nil {
 			return nil, err

@@ -2,12 +2,12 @@ package builtin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/tools/internal/remote"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -92,8 +93,8 @@ func (own texts) failure(ctx context.Context, err error, file string) (*tool.Res
 		sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND, sandboxv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED:
 		return nil, fmt.Errorf("call the sandbox: %w", err)
 	}
-	switch apierr.Code(err) {
-	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded:
+	switch {
+	case errors.Is(err, remote.ErrUnavailable), errors.Is(err, remote.ErrInterrupted):
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -101,7 +102,7 @@ func (own texts) failure(ctx context.Context, err error, file string) (*tool.Res
 			return nil, fmt.Errorf("%w: %w", tool.ErrUnavailable, err)
 		}
 		return nil, fmt.Errorf("%w: %s", tool.ErrUnavailable, message)
-	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+	case errors.Is(err, remote.ErrNotServed):
 		return nil, fmt.Errorf("call the sandbox: %w", err)
 	default:
 		return tool.Failed("The sandbox could not do this: " + message), nil

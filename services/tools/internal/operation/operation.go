@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/tools/internal/remote"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -178,7 +178,7 @@ func (m *Manager) stop(ctx context.Context, o store.Operation) error {
 	switch {
 	case err == nil || gone(err):
 		return nil
-	case apierr.Code(err) == codes.Unavailable:
+	case errors.Is(err, remote.ErrUnavailable):
 		return errors.Join(tool.ErrUnavailable, err)
 	}
 	return err

@@ -7,11 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/tools/internal/remote"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
 
@@ -243,7 +241,7 @@ func (w *watcher) read(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return nil, status.Error(codes.Unavailable, "the sandbox ended the stream before the command's end")
+			return nil, remote.Cut("the sandbox ended the stream before the command's end")
 		}
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
@@ -27,7 +28,7 @@ func (c *caller) makeAgent(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 		Maker: sc.Spec, Filters: sc.Filters(), Tool: d.Tool, Arguments: d.ArgumentsJson,
 	})
 	if err != nil {
-		return nil, err
+		return nil, remote.Error(err) // the directory refuses as a peer does
 	}
 	result := &toolsv1.CallResult{Outcome: toolsv1.CallOutcome_CALL_OUTCOME_OK, Content: []*commonv1.Content{state.Text(told)}}
 	if refused {

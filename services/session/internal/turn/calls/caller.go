@@ -10,9 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
@@ -153,7 +150,7 @@ func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
 	for {
 		r, err := next()
 		if errors.Is(err, io.EOF) {
-			return ended{}, status.Error(codes.Unavailable, "the tools service ended the call's stream early")
+			return ended{}, remote.Unavailable("the tools service ended the call's stream early")
 		}
 		if err != nil {
 			return ended{}, err

@@ -72,7 +72,7 @@ func (f *fakeTools) CallTool(ctx context.Context, r *toolsv1.CallToolRequest) (f
 		f.running--
 		switch a := answer.(type) {
 		case error:
-			return nil, a
+			return nil, remote.Error(a)
 		case *toolsv1.CallAsk:
 			return &toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Ask{Ask: a}}, nil
 		case *toolsv1.CallDelegated:

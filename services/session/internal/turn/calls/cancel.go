@@ -5,8 +5,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
@@ -109,7 +107,7 @@ func (c *Calls) cancel(sc state.Scope, u *sessionv1.ToolUse) ended {
 	switch {
 	case err != nil:
 		sc.Logger.WarnContext(sc, "a call could not be cancelled", "session", sc.Lease.Session, "call", u.CallId, "error", err)
-		return ended{result: failedCall(u, status.Error(codes.Unknown, "cancel failed"))}
+		return ended{result: Unknown(u)}
 	case result == nil:
 		return ended{result: Interrupted(u, "The call was stopped.")}
 	default: // the call may have succeeded just before, and returned an operation

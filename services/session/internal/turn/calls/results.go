@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -22,12 +20,10 @@ func failedCall(u *sessionv1.ToolUse, err error) *sessionv1.ToolResult {
 	if errors.Is(err, remote.ErrCallCancelled) { // cancelled by an earlier worker; it may have had an effect
 		return Interrupted(u, "The call was stopped.")
 	}
-	switch status.Code(err) {
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.AlreadyExists, codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated:
+	if errors.Is(err, remote.ErrRefused) {
 		return state.TextResult(u.CallId, sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE, "The call was not made: "+state.Explain(err))
-	default:
-		return Unknown(u)
 	}
+	return Unknown(u)
 }
 
 // AddResults adds the message with the results of an assistant message's calls.

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -27,7 +25,7 @@ func (c *caller) readSkill(sc state.Scope, arguments string) (*toolsv1.CallResul
 		return answer(toolsv1.CallOutcome_CALL_OUTCOME_ERROR, fmt.Sprintf("There is no skill %q. %s", name, skillNames(sc.Spec)))
 	}
 	if c.calls.Skills == nil {
-		return nil, status.Error(codes.FailedPrecondition, "this server has no skills")
+		return nil, remote.Refused("this server has no skills")
 	}
 	text, err := c.calls.Skills.Instructions(sc, sc.Lease.Tenant, *x)
 	switch {
@@ -37,7 +35,7 @@ func (c *caller) readSkill(sc state.Scope, arguments string) (*toolsv1.CallResul
 		}
 		return answer(toolsv1.CallOutcome_CALL_OUTCOME_ERROR, "The skill was deleted since the session began. Go on without it.")
 	case err != nil:
-		return nil, status.Error(codes.Unavailable, err.Error()) // the call is made again
+		return nil, remote.Unavailable(err.Error()) // the call is made again
 	}
 	return answer(toolsv1.CallOutcome_CALL_OUTCOME_OK, fmt.Sprintf(
 		"The skill %s is in the folder %s. Its files can be read and run there, and relative paths below are relative to it.\n\n%s", x.Name, x.Path(), text))

@@ -3,14 +3,13 @@ package state
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -129,12 +128,7 @@ func (sc Scope) WarnAway(what string) func(error) {
 // MayRepeat reports whether an RPC failed and not what it asked for: a repeated request with the
 // same call id returns the result, or does the work if it never started.
 func MayRepeat(err error) bool {
-	switch status.Code(err) {
-	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Aborted:
-		return true
-	default:
-		return false
-	}
+	return errors.Is(err, remote.ErrUnavailable) || errors.Is(err, remote.ErrAborted)
 }
 
 // RuntimeName returns what drives the scope's turn, and outside of one the agent's runtime. Unlike the active turn it

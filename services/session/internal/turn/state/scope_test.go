@@ -14,12 +14,13 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/turntest"
 )
 
-var away = status.Error(codes.Unavailable, "away")
+var away = remote.Unavailable("away")
 
 func TestAPeerThatIsAwayIsAskedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -31,7 +32,7 @@ func TestAPeerThatIsAwayIsAskedAgain(t *testing.T) {
 		"it answers":               {[]error{nil}, false, 1, nil},
 		"it comes back":            {[]error{away, nil}, false, 2, nil},
 		"it comes back late":       {slices.Concat(slices.Repeat([]error{away}, 10), []error{nil}), true, 11, nil},
-		"it refuses":               {[]error{status.Error(codes.NotFound, "no")}, false, 1, status.Error(codes.NotFound, "no")},
+		"it refuses":               {[]error{remote.Error(status.Error(codes.NotFound, "no"))}, false, 1, status.Error(codes.NotFound, "no")},
 		"it stays away":            {slices.Repeat([]error{away}, 1000), true, 0, away},
 		"it refuses after a while": {[]error{away, store.ErrNotFound}, false, 2, store.ErrNotFound},
 	} {

@@ -5,12 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -47,7 +45,7 @@ func (s *Toolset) loaded(sc state.Scope) (mcp.Loaded, error) {
 	acting, _ := principal.From(sc)
 	loaded, err := mcp.Load(sc, sc.Store, sc.Lease.Key, sc.Spec.MCPServers, store.Owner{Tenant: sc.Lease.Tenant, User: acting.User})
 	if err != nil {
-		return loaded, status.Error(codes.Unavailable, "read the MCP servers of the session: "+err.Error())
+		return loaded, remote.Unavailable("read the MCP servers of the session: " + err.Error())
 	}
 	if sc.IsSubagent() {
 		loaded = loaded.Of(sc.Spec.MCPServers)

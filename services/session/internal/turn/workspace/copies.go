@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -112,7 +109,7 @@ func (c *copies) seal(sc state.Scope, p store.Place) error {
 	call := sc.CallRef(fmt.Sprintf("%s.seal.%d", sc.Lease.Session, p.Generation))
 	c.sealed = p.Generation
 	err := c.briefly(sc, func() error { return c.sandbox.SealWorkspace(sc, call) })
-	if status.Code(err) == codes.Unimplemented {
+	if errors.Is(err, remote.ErrUnsupported) {
 		sc.Logger.WarnContext(sc, "a workspace cannot be sealed before it leaves its node, because the node runs an older version: changes of the next moment may be lost", "session", sc.Lease.Session, "node", p.Node)
 		c.sealed = 0
 		return nil

@@ -36,7 +36,7 @@ func (f *fakeSandbox) request(method string, call *commonv1.CallRef) error {
 	f.requests = append(f.requests, method+" "+call.GetCallId())
 	if errs := f.errs[method]; len(errs) > 0 {
 		f.errs[method] = errs[1:]
-		return errs[0]
+		return remote.Error(errs[0])
 	}
 	return nil
 }

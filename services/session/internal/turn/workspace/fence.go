@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
@@ -110,7 +108,7 @@ func retryAnnouncement(ctx context.Context, do func(context.Context) error) erro
 			return context.Cause(ctx)
 		case errors.Is(err, remote.ErrStaleEpoch):
 			return fmt.Errorf("announce the takeover: %w", store.ErrStaleEpoch)
-		case status.Code(err) == codes.Unimplemented:
+		case errors.Is(err, remote.ErrUnsupported):
 			return err
 		}
 		timer := time.NewTimer(wait)

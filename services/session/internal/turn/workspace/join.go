@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -26,7 +24,7 @@ func (m *Mover) join(sc state.Scope) (moved bool, out state.Outcome, err error) 
 		case err != nil && !errors.Is(err, store.ErrNotFound):
 			return fmt.Errorf("read where the workspace is: %w", err)
 		case err != nil || p.Node == "" || p.Restore || p.Generation == was.Generation:
-			return status.Error(codes.Unavailable, "The workspace is not restored yet.")
+			return remote.Unavailable("The workspace is not restored yet.")
 		}
 		sc.SetPlace(p)
 		return nil

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -37,7 +34,7 @@ func (m *maker) forCommands(sc state.Scope, ref *commonv1.CallRef, warn func(err
 	return m.ensure(sc, ref, warn, func(r *sandboxv1.EnsureWorkspaceRequest) error {
 		variables, err := sc.Store.Variables(sc, store.Owner{Tenant: sc.Lease.Tenant, User: acting.User})
 		if err != nil {
-			return status.Error(codes.Unavailable, "read the variables of the turn's user: "+err.Error())
+			return remote.Unavailable("read the variables of the turn's user: " + err.Error())
 		}
 		r.Environment, r.Warm = sc.Spec.Variables(variables), sc.Spec.RunsCommands()
 		return nil
@@ -158,10 +155,10 @@ func nodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), p
 // advice says what to do about a workspace that could not be made: a refusal needs another
 // advice than a service that is away.
 func advice(err error) string {
-	switch status.Code(err) {
-	case codes.InvalidArgument, codes.NotFound:
+	switch {
+	case errors.Is(err, remote.ErrInvalid):
 		return "The sandbox's operator does not allow what the agent or the session asks for: ask for something else, or ask the operator to allow it."
-	case codes.ResourceExhausted: // its message says what to free
+	case errors.Is(err, remote.ErrExhausted): // its message says what to free
 		return "Then send the message again."
 	default:
 		return "Check that the sandbox service runs, then send the message again."

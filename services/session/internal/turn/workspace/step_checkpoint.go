@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
@@ -65,7 +62,7 @@ func (k *Checkpoints) BeforeCalls(sc state.Scope, m *sessionv1.Message, uses []*
 // successor must not snapshot files that they have changed.
 func filesNotKept(sc state.Scope, first bool, err error) error {
 	write := store.Write{Turns: []*store.TurnRow{sc.Active.Row()}}
-	if status.Code(err) != codes.Unimplemented { // otherwise the node has no snapshots at all
+	if !errors.Is(err, remote.ErrUnsupported) { // otherwise the node has no snapshots at all
 		sc.Logger.WarnContext(sc, "cannot keep the files of a turn", "session", sc.Lease.Session, "turn", sc.Active.ID, "step", sc.Active.Step(), "error", err)
 		what, then := "step", "There is no checkpoint of this step to rewind to."
 		if first {

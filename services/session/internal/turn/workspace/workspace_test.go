@@ -189,7 +189,7 @@ func TestATakeoverIsAnnounced(t *testing.T) {
 					if call.WorkspaceGeneration != 0 {
 						t.Error("the fence names a place")
 					}
-					return c.tools
+					return remote.Error(c.tools)
 				})
 				defer stop()
 				if stale := errors.Is(context.Cause(ctx), store.ErrStaleEpoch); stale != c.stale {
@@ -215,7 +215,7 @@ func TestASessionPushesAtTheEndOfItsTurns(t *testing.T) {
 
 func TestAdviceDependsOnTheFailure(t *testing.T) {
 	for code, want := range map[codes.Code]string{codes.InvalidArgument: "operator does not allow", codes.Unavailable: "sandbox service runs"} {
-		if got := advice(status.Error(code, "")); !strings.Contains(got, want) {
+		if got := advice(remote.Error(status.Error(code, ""))); !strings.Contains(got, want) {
 			t.Errorf("%v: %s", code, got)
 		}
 	}
