@@ -34,7 +34,7 @@ type doors struct {
 // Every route needs a credential, unless its door says that it is open: the specification, the metadata of MCP, and RPCs
 // and deliveries whose requests have a secret of their own. A body has at most max-body bytes, and the door's own limit
 // if that is smaller. The streams of REST and of wires leave their handlers while they are quiet (idle); those of the
-// other doors keep them. testdata/doors has what every path answers.
+// other doors keep them. testdata/doors/table.txt lists every path.
 func newDoors(ctx context.Context, c Config, d Deps, methods *forward.Table, streams *limit.Streams, feeds stream.Shared) (*doors, error) {
 	session, maxBody := d.Session, int64(c.MaxBody)
 	api, err := rest.New(ctx, rest.Config{

@@ -286,6 +286,33 @@ func TestEveryDoorRefusesAClientThatAsksTooOften(t *testing.T) {
 	golden(t, "rate", out.String())
 }
 
+// TestTheTableOfDoorsIsWritten writes each path of each door in a line: its methods, those of them that need no key, and
+// the form of its refusals. The paths of REST are in paths.txt.
+func TestTheTableOfDoorsIsWritten(t *testing.T) {
+	srv := doors(t, func(*gateway.Config) {})
+	allow, form := regexp.MustCompile(`Allow=([A-Z]+(?:, [A-Z]+)*)`), regexp.MustCompile(`Content-Type=(\S+(?: charset=\S+)?)|'(\w+)':\{?`)
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(byDoor)) {
+		for _, path := range byDoor[name] {
+			methods, open := "?", []string{}
+			if found := allow.FindStringSubmatch(shown(t, srv, probe{method: "OPTIONS", header: unknown}, path)); found != nil {
+				methods = found[1]
+			}
+			for m := range strings.SplitSeq(methods, ", ") {
+				if m != "?" && m != "OPTIONS" && !strings.HasPrefix(shown(t, srv, probe{method: m, header: unknown}, path), "401 ") {
+					open = append(open, m)
+				}
+			}
+			var errors []string
+			for _, f := range form.FindAllStringSubmatch(shown(t, srv, probe{method: "POST", header: http.Header{"Authorization": {"Bearer fl_bob"}}}, path), 3) {
+				errors = append(errors, cmp.Or(f[1], f[2]))
+			}
+			fmt.Fprintf(&out, "%-13s %-75s %-35s open: %-10s errors: %s\n", name, path, methods, strings.Join(open, " "), strings.Join(errors, " "))
+		}
+	}
+	golden(t, "table", out.String())
+}
+
 // golden compares a text with a golden file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // wellKnown is where clients find out how to log in (RFC 9728).
@@ -38,7 +39,7 @@ func (s Metadata) Match(_, path string) *door.Route {
 		return nil
 	}
 	return published(wellKnown, func(r *http.Request) any {
-		return metadata{s.base(r) + resource, s.Issuers, []string{"header"}, "Fairlead"}
+		return metadata{wire.Base(s.PublicURL, r) + resource, s.Issuers, []string{"header"}, "Fairlead"}
 	})
 }
 
@@ -101,17 +102,5 @@ func (s *Server) Challenge(w http.ResponseWriter, r *http.Request) {
 	if pattern(r.URL.Path) == "" || len(s.Issuers) == 0 {
 		return
 	}
-	w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.base(r)+wellKnown+r.URL.Path+`"`)
-}
-
-// base returns the URL at which the client reached the server.
-func (s *Server) base(r *http.Request) string {
-	switch {
-	case s.PublicURL != "":
-		return strings.TrimSuffix(s.PublicURL, "/")
-	case r.TLS != nil:
-		return "https://" + r.Host
-	default:
-		return "http://" + r.Host
-	}
+	w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+wire.Base(s.PublicURL, r)+wellKnown+r.URL.Path+`"`)
 }

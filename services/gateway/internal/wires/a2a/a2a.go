@@ -281,18 +281,6 @@ func (c *call) within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.wire.Timeout)
 }
 
-// base returns the URL at which the client reached the server.
-func (c *call) base() string {
-	switch {
-	case c.PublicURL != "":
-		return strings.TrimSuffix(c.PublicURL, "/")
-	case c.r.TLS != nil:
-		return "https://" + c.r.Host
-	default:
-		return "http://" + c.r.Host
-	}
-}
-
 // stream follows a task: from the event with a number, to its end.
 func (c *call) stream(e *encoder, after int64) error {
 	if c.send != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // depthExtension names what says through how many agents a message has come.
@@ -22,7 +23,7 @@ func (c *call) card() error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(cardOf(got.GetAgent(), c.base()+prefix+c.agent, c.Config))
+	b, err := json.Marshal(cardOf(got.GetAgent(), wire.Base(c.PublicURL, c.r)+prefix+c.agent, c.Config))
 	if err != nil {
 		return err
 	}

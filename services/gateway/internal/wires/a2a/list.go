@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 )
 
@@ -140,25 +141,19 @@ func (c *call) rows(ctx context.Context, in *listRequest) (all []*row, err error
 	}
 	for _, s := range sessions {
 		req := &sessionv1.ListTurnsRequest{Parent: s.GetName(), PageSize: 1000}
-		for {
-			got, err := c.wire.Sessions.ListTurns(ctx, req)
+		for t, err := range wire.All(ctx, c.wire.Sessions.ListTurns, req, (*sessionv1.ListTurnsResponse).GetTurns) {
 			if err != nil {
 				return nil, err
 			}
-			for _, t := range got.GetTurns() {
-				r, err := c.row(ctx, s, t)
-				if err != nil {
-					return nil, err
-				}
-				at, err := parseStamp(r.task.Status.Timestamp)
-				if in.Status != "" && in.Status != r.task.Status.State || err == nil && at.Before(in.since) {
-					continue
-				}
-				all = append(all, r)
+			r, err := c.row(ctx, s, t)
+			if err != nil {
+				return nil, err
 			}
-			if req.PageToken = got.GetNextPageToken(); req.PageToken == "" {
-				break
+			at, err := parseStamp(r.task.Status.Timestamp)
+			if in.Status != "" && in.Status != r.task.Status.State || err == nil && at.Before(in.since) {
+				continue
 			}
+			all = append(all, r)
 		}
 	}
 	slices.SortFunc(all, func(a, b *row) int {

@@ -64,7 +64,7 @@ func (c *call) find(ctx context.Context, id string, answered map[string]bool) (*
 
 // read folds the log of a turn until now.
 func (c *call) read(ctx context.Context, session *sessionv1.Session, turn *sessionv1.Turn, answered map[string]bool) (*fold, error) {
-	f := newFold(ref{turn: turn.GetName(), context: contextOf(session), base: c.base()})
+	f := newFold(ref{turn: turn.GetName(), context: contextOf(session), base: wire.Base(c.PublicURL, c.r)})
 	f.answered = maps.Clone(answered)
 	req := &sessionv1.ListEventsRequest{Parent: session.GetName(), AfterSeq: turn.GetAfterSeq(), PageSize: 1000}
 	for !terminal(f.status.State) {

@@ -65,7 +65,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, agent string) er
 	}
 	if turn == "" {
 		if runID == "" {
-			runID = "connect-" + last(session.GetName())
+			runID = "connect-" + wire.LastPart(session.GetName())
 		}
 		done := event{"type": "RUN_FINISHED", "threadId": id, "runId": runID, "outcome": event{"type": "success"}}
 		started := event{"type": "RUN_STARTED", "threadId": id, "runId": runID, "protocolVersion": "1.0"}
@@ -76,7 +76,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, agent string) er
 		return err
 	}
 	if runID == "" {
-		runID = last(turn)
+		runID = wire.LastPart(turn)
 	}
 	run := Run{ThreadID: id, RunID: runID, Turn: turn, Start: from, After: after, Answered: settled(e), Messages: said, Whole: true, HasState: true}
 	return s.stream(w, r, session.GetName(), from, run)
@@ -126,7 +126,7 @@ func (s *Server) said(ctx context.Context, session, turn string) (all []json.Raw
 
 // messagesOf returns a message of the session as messages of the protocol.
 func messagesOf(m *sessionv1.Message) (all []*message) {
-	id := last(m.GetName())
+	id := wire.LastPart(m.GetName())
 	var t transcript
 	var said []*commonv1.Content
 	for i, b := range m.GetBlocks() {

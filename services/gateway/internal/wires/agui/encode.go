@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
@@ -79,7 +80,7 @@ type call struct {
 func NewEncoder(r Run) *Encoder {
 	e := &Encoder{Run: r, lanes: map[string]*lane{}, calls: map[string]*call{}, usage: usage{}}
 	session, _, _ := strings.Cut(r.Turn, "/turns/")
-	e.lanes[""] = &lane{session: session, turn: last(r.Turn)}
+	e.lanes[""] = &lane{session: session, turn: wire.LastPart(r.Turn)}
 	answered := map[string]bool{}
 	for k, v := range r.Answered {
 		answered[k] = v
@@ -87,9 +88,6 @@ func NewEncoder(r Run) *Encoder {
 	e.Answered = answered
 	return e
 }
-
-// last returns the last segment of a name.
-func last(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // Event implements wire.Encoder.
 func (e *Encoder) Event(dst []byte, from *sessionv1.Event) (next []byte, complete bool, err error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // ask is what a person is asked: an approval or a question.
@@ -102,7 +103,7 @@ func (e *Encoder) end(ev event) {
 
 // interruptID names what is asked: the turn, the number at which its run ended, and the question.
 func (a *ask) interruptID(turn string, seq int64) string {
-	return last(turn) + "/" + strconv.FormatInt(seq, 10) + "/" + a.key()
+	return wire.LastPart(turn) + "/" + strconv.FormatInt(seq, 10) + "/" + a.key()
 }
 
 // interrupt returns what a person is asked in the form of the protocol.

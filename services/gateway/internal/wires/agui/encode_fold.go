@@ -9,6 +9,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // fold takes an event of a lane's log.
@@ -173,7 +174,7 @@ func setUp(from *sessionv1.Event) string {
 		return fmt.Sprintf("The repository %s was cloned to repos/%s%s.", r.GetUrl(), r.GetDirectory(), at)
 	case *sessionv1.Event_EnvironmentSetUp:
 		if s := b.EnvironmentSetUp; s.GetFailure() == "" {
-			return fmt.Sprintf("The environment %s is set up: its %d commands ran.", last(s.GetEnvironment()), s.GetCommands())
+			return fmt.Sprintf("The environment %s is set up: its %d commands ran.", wire.LastPart(s.GetEnvironment()), s.GetCommands())
 		}
 	case *sessionv1.Event_McpServerChanged:
 		m := b.McpServerChanged

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // foldSubagent takes the events of subagents.
@@ -13,12 +14,12 @@ func (e *Encoder) foldSubagent(l *lane, from *sessionv1.Event) bool {
 	case *sessionv1.Event_SubagentStarted:
 		s := b.SubagentStarted
 		sub := e.lane(l, s.GetCallId())
-		sub.session, sub.turn, sub.name, sub.about = s.GetSession(), last(s.GetTurn()), s.GetSubagent(), s.GetDescription()
+		sub.session, sub.turn, sub.name, sub.about = s.GetSession(), wire.LastPart(s.GetTurn()), s.GetSubagent(), s.GetDescription()
 		e.announce(sub)
 	case *sessionv1.Event_SubagentEvent:
 		sub := e.lane(l, b.SubagentEvent.GetCallId())
 		if t := b.SubagentEvent.GetEvent().GetTurn(); t != "" {
-			sub.turn = last(t)
+			sub.turn = wire.LastPart(t)
 		}
 		e.fold(sub, b.SubagentEvent.GetEvent())
 	case *sessionv1.Event_SubagentFinished:

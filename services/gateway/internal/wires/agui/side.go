@@ -14,6 +14,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // side is a route besides runs.
@@ -136,7 +137,7 @@ func (s *Server) tasks(w http.ResponseWriter, r *http.Request, agent string) err
 	all := []event{}
 	for _, o := range list.GetOperations() {
 		state := strings.ToLower(strings.TrimPrefix(o.GetState().String(), "OPERATION_STATE_"))
-		all = append(all, event{"task_id": last(o.GetName()), "status": state, "tool": o.GetTool(), "tool_call_id": o.GetCallId(), "summary": o.GetProgress(), "output": o.GetOutputHead() + o.GetOutputTail()})
+		all = append(all, event{"task_id": wire.LastPart(o.GetName()), "status": state, "tool": o.GetTool(), "tool_call_id": o.GetCallId(), "summary": o.GetProgress(), "output": o.GetOutputHead() + o.GetOutputTail()})
 	}
 	answer := event{"tasks": all}
 	if t := list.GetNextPageToken(); t != "" {

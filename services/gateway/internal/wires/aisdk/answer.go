@@ -78,7 +78,7 @@ func (a *answer) skip(e *sessionv1.Event) bool {
 		return true
 	}
 	a.after = 0
-	a.held = append(a.held, chunk{Type: "start", MessageID: short(a.turn.name)})
+	a.held = append(a.held, chunk{Type: "start", MessageID: wire.LastPart(a.turn.name)})
 	return false
 }
 

@@ -8,6 +8,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // Form is how an application wants its messages.
@@ -47,9 +48,6 @@ type call struct {
 
 func newTurn(name string, f Form) *turn { return &turn{Form: f, name: name, calls: map[string]*call{}} }
 
-// short returns the id of a turn: that of its message.
-func short(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
-
 func (t *turn) emit(c chunk) { t.out = append(t.out, c) }
 
 // take returns the chunks of an event. restarted reports that the content of the open step is void.
@@ -69,7 +67,7 @@ func (t *turn) begin() {
 	}
 	t.begun = true
 	session, _, _ := strings.Cut(t.name, "/turns/")
-	t.emit(chunk{Type: "start", MessageID: short(t.name), MessageMetadata: value(struct {
+	t.emit(chunk{Type: "start", MessageID: wire.LastPart(t.name), MessageMetadata: value(struct {
 		Session string `json:"session"`
 		Turn    string `json:"turn"`
 	}{session, t.name})})
@@ -188,7 +186,7 @@ func (t *turn) restart() {
 
 // steered ends the message of a turn whose words another turn answers.
 func (t *turn) steered(into string) {
-	t.data("steered", "steered", false, map[string]string{"into": into, "messageId": short(into)})
+	t.data("steered", "steered", false, map[string]string{"into": into, "messageId": wire.LastPart(into)})
 	t.ended, t.sure = true, true
 	t.emit(chunk{Type: "finish", FinishReason: "stop"})
 }

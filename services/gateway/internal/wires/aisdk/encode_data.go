@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
@@ -15,17 +16,17 @@ func (t *turn) extra(e *sessionv1.Event) {
 	case *sessionv1.Event_TodoUpdated:
 		t.data("todo", "todo", false, plain(b.TodoUpdated))
 	case *sessionv1.Event_CheckpointCreated:
-		t.data("checkpoint", short(b.CheckpointCreated.GetCheckpoint()), false, plain(b.CheckpointCreated))
+		t.data("checkpoint", wire.LastPart(b.CheckpointCreated.GetCheckpoint()), false, plain(b.CheckpointCreated))
 	case *sessionv1.Event_QuestionRequested:
 		t.question(b.QuestionRequested)
 	case *sessionv1.Event_QuestionResolved:
 		t.data("question", questionID(b.QuestionResolved.GetCallId(), b.QuestionResolved.GetQuestionId()), false, plain(b.QuestionResolved))
 	case *sessionv1.Event_OperationStarted:
-		t.data("operation", short(b.OperationStarted.GetOperation()), false, plain(b.OperationStarted))
+		t.data("operation", wire.LastPart(b.OperationStarted.GetOperation()), false, plain(b.OperationStarted))
 	case *sessionv1.Event_OperationProgress:
-		t.data("operation", short(b.OperationProgress.GetOperation()), false, plain(b.OperationProgress))
+		t.data("operation", wire.LastPart(b.OperationProgress.GetOperation()), false, plain(b.OperationProgress))
 	case *sessionv1.Event_OperationFinished:
-		t.data("operation", short(b.OperationFinished.GetOperation()), false, plain(b.OperationFinished))
+		t.data("operation", wire.LastPart(b.OperationFinished.GetOperation()), false, plain(b.OperationFinished))
 	case *sessionv1.Event_SubagentStarted:
 		t.data("subagent", b.SubagentStarted.GetCallId(), false, plain(b.SubagentStarted))
 	case *sessionv1.Event_SubagentFinished:
@@ -35,7 +36,7 @@ func (t *turn) extra(e *sessionv1.Event) {
 	case *sessionv1.Event_ArtifactsChanged:
 		t.data("artifacts", "artifacts", false, plain(b.ArtifactsChanged))
 	case *sessionv1.Event_SessionCompacted:
-		t.data("compaction", short(b.SessionCompacted.GetMessage()), false, plain(b.SessionCompacted))
+		t.data("compaction", wire.LastPart(b.SessionCompacted.GetMessage()), false, plain(b.SessionCompacted))
 	case *sessionv1.Event_WorkspaceCreated:
 		t.data("workspace", "workspace", true, plain(b.WorkspaceCreated))
 	case *sessionv1.Event_RepositoryCloned:

@@ -8,6 +8,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // uiMessage is a message as applications keep it.
@@ -180,7 +181,7 @@ func history(events []*sessionv1.Event, running string, f Form) []uiMessage {
 				continue
 			}
 			if len(q.GetContent()) > 0 {
-				all = append(all, userMessage(short(name)+"-user", q.GetContent()))
+				all = append(all, userMessage(wire.LastPart(name)+"-user", q.GetContent()))
 			}
 			turns[name] = newTurn(name, f)
 		}

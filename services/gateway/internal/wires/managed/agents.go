@@ -8,6 +8,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
@@ -50,7 +51,7 @@ func docOf(metadata, name, model string) agentDoc {
 	if d := keptIn(metadata).Agent; d != nil {
 		return *d
 	}
-	return agentDoc{Name: lastPart(name), Model: modelDoc{ID: model}, Tools: []tool{}, Servers: []mcpServer{}, Metadata: map[string]string{}}
+	return agentDoc{Name: wire.LastPart(name), Model: modelDoc{ID: model}, Tools: []tool{}, Servers: []mcpServer{}, Metadata: map[string]string{}}
 }
 
 // agentParams are the parameters of an agent.
@@ -72,20 +73,20 @@ type agentParams struct {
 
 // apply changes a spec and what is kept with it as the parameters say: a field that is not there stays.
 func (s *agentsServer) apply(c *request, p agentParams, spec *sessionv1.AgentSpec, d *agentDoc) error {
-	has := c.has()
+	has := resource.Fields(c.Body)
 	switch {
 	case len(p.Skills) > 0:
-		return bad("skills", "skills of this API are not served; Fairlead's own are at /v1/skills")
+		return resource.Bad("skills", "skills of this API are not served; Fairlead's own are at /v1/skills")
 	case p.Multiagent != nil:
-		return bad("multiagent", "it is not served; Fairlead's own subagents are at /v1/agents")
+		return resource.Bad("multiagent", "it is not served; Fairlead's own subagents are at /v1/agents")
 	case p.Identity != nil && p.Identity.Type != "service_account":
-		return bad("execution_identity.type", problem.Excerpt(p.Identity.Type)+" is not served, only service_account")
+		return resource.Bad("execution_identity.type", problem.Excerpt(p.Identity.Type)+" is not served, only service_account")
 	}
 	if p.Name != nil {
 		d.Name = *p.Name
 	}
 	if len([]rune(d.Name)) > 256 || d.Name == "" {
-		return bad("name", "it is required, and has at most 256 characters")
+		return resource.Bad("name", "it is required, and has at most 256 characters")
 	}
 	if _, ok := has["model"]; ok {
 		var err error
@@ -105,7 +106,7 @@ func (s *agentsServer) apply(c *request, p agentParams, spec *sessionv1.AgentSpe
 			spec.Prompt = *p.System
 		}
 		if len([]rune(spec.Prompt)) > 100_000 {
-			return bad("system", "it has more than 100,000 characters")
+			return resource.Bad("system", "it has more than 100,000 characters")
 		}
 	}
 	if _, ok := has["mcp_servers"]; ok {
@@ -113,11 +114,11 @@ func (s *agentsServer) apply(c *request, p agentParams, spec *sessionv1.AgentSpe
 			d.Servers = []mcpServer{}
 		}
 		if len(d.Servers) > 20 {
-			return bad("mcp_servers", "there are at most 20")
+			return resource.Bad("mcp_servers", "there are at most 20")
 		}
 		for i, m := range d.Servers {
 			if m.Type != "url" {
-				return bad(fmt.Sprintf("mcp_servers[%d].type", i), "only url is served")
+				return resource.Bad(fmt.Sprintf("mcp_servers[%d].type", i), "only url is served")
 			}
 		}
 	}
@@ -146,14 +147,14 @@ func (s *agentsServer) apply(c *request, p agentParams, spec *sessionv1.AgentSpe
 func (s *agentsServer) model(c *request, raw json.RawMessage) (d modelDoc, ours string, err error) {
 	if json.Unmarshal(raw, &d.ID) != nil {
 		if json.Unmarshal(raw, &d) != nil {
-			return d, "", bad("model", "it is neither a name nor an object with an id")
+			return d, "", resource.Bad("model", "it is neither a name nor an object with an id")
 		}
 	}
 	if len(d.Effort) > 0 && d.Effort[0] == '"' {
 		d.Effort = json.RawMessage(`{"type":` + string(d.Effort) + `}`)
 	}
 	if d.ID == "" {
-		return d, "", bad("model", "it is required")
+		return d, "", resource.Bad("model", "it is required")
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
@@ -177,14 +178,14 @@ func (s *agentsServer) model(c *request, raw json.RawMessage) (d modelDoc, ours 
 	if strings.HasPrefix(d.ID, "claude-") {
 		return d, "anthropic:" + d.ID, nil
 	}
-	return d, "", bad("model", problem.Excerpt(d.ID)+" is not a model of this server; GET /v1/models lists them, as provider:model")
+	return d, "", resource.Bad("model", problem.Excerpt(d.ID)+" is not a model of this server; GET /v1/models lists them, as provider:model")
 }
 
 // agentJSON returns an agent as the wire has it.
 func agentJSON(name string, version int32, description, system string, d agentDoc) map[string]any {
 	return map[string]any{
-		"id": agentPrefix + lastPart(name), "type": "agent", "version": max(1, version), "name": d.Name, "description": optional(description),
-		"model": d.Model, "system": optional(system), "tools": d.Tools, "mcp_servers": d.Servers, "skills": []any{}, "multiagent": nil,
+		"id": agentPrefix + wire.LastPart(name), "type": "agent", "version": max(1, version), "name": d.Name, "description": resource.Optional(description),
+		"model": d.Model, "system": resource.Optional(system), "tools": d.Tools, "mcp_servers": d.Servers, "skills": []any{}, "multiagent": nil,
 	}
 }
 
@@ -204,14 +205,14 @@ func agentName(id string) string { return "agents/" + strings.TrimPrefix(id, age
 
 func (s *agentsServer) createAgent(c *request) (any, error) {
 	var p agentParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
 	if p.Name == nil {
-		return nil, bad("name", "it is required")
+		return nil, resource.Bad("name", "it is required")
 	}
 	if len(p.Model) == 0 {
-		return nil, bad("model", "it is required")
+		return nil, resource.Bad("model", "it is required")
 	}
 	spec, d := &sessionv1.AgentSpec{}, agentDoc{Servers: []mcpServer{}}
 	if err := s.apply(c, p, spec, &d); err != nil {
@@ -219,7 +220,7 @@ func (s *agentsServer) createAgent(c *request) (any, error) {
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.agentClient.CreateAgent(ctx, &sessionv1.CreateAgentRequest{Spec: spec, RequestId: c.key})
+	made, err := s.agentClient.CreateAgent(ctx, &sessionv1.CreateAgentRequest{Spec: spec, RequestId: c.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -254,14 +255,14 @@ func (s *base) system(c *request, a *sessionv1.Agent) string {
 }
 
 func (s *agentsServer) getAgent(c *request) (any, error) {
-	a, err := s.agent(c, agentName(c.id[0]))
+	a, err := s.agent(c, agentName(c.ID[0]))
 	if err != nil {
 		return nil, err
 	}
-	if text := c.r.URL.Query().Get("version"); text != "" {
+	if text := c.R.URL.Query().Get("version"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 1 {
-			return nil, bad("version", problem.Excerpt(text)+" is not the number of a version")
+			return nil, resource.Bad("version", problem.Excerpt(text)+" is not the number of a version")
 		}
 		if int32(n) != a.GetVersion() {
 			v, err := s.version(c, a.GetName(), int32(n))
@@ -284,18 +285,18 @@ func ofVersion(a *sessionv1.Agent, v *sessionv1.AgentVersion) map[string]any {
 
 func (s *agentsServer) updateAgent(c *request) (any, error) {
 	var p agentParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
-	a, err := s.agent(c, agentName(c.id[0]))
+	a, err := s.agent(c, agentName(c.ID[0]))
 	if err != nil {
 		return nil, err
 	}
 	if a.GetVersion() == 0 {
-		return nil, bad("agent", "it is of the server's configuration, and cannot be changed here")
+		return nil, resource.Bad("agent", "it is of the server's configuration, and cannot be changed here")
 	}
 	if p.Version != nil && *p.Version > a.GetVersion() {
-		return nil, bad("version", fmt.Sprintf("the newest version is %d", a.GetVersion()))
+		return nil, resource.Bad("version", fmt.Sprintf("the newest version is %d", a.GetVersion()))
 	}
 	expected := a.GetVersion()
 	if p.Version != nil {
@@ -310,14 +311,14 @@ func (s *agentsServer) updateAgent(c *request) (any, error) {
 	if err := s.apply(c, p, spec, &d); err != nil {
 		return nil, err
 	}
-	_, described := c.has()["description"]
-	_, prompted := c.has()["system"]
+	_, described := resource.Fields(c.Body)["description"]
+	_, prompted := resource.Fields(c.Body)["system"]
 	if spec.GetMetadataJson() == before && !described && !prompted && expected == a.GetVersion() {
 		return whole(a, spec.GetPrompt()), nil // nothing changes, so there is no new version
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.agentClient.UpdateAgent(ctx, &sessionv1.UpdateAgentRequest{Name: a.GetName(), Spec: spec, ExpectedVersion: expected, RequestId: c.key})
+	made, err := s.agentClient.UpdateAgent(ctx, &sessionv1.UpdateAgentRequest{Name: a.GetName(), Spec: spec, ExpectedVersion: expected, RequestId: c.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +328,7 @@ func (s *agentsServer) updateAgent(c *request) (any, error) {
 func (s *agentsServer) archiveAgent(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	done, err := s.agentClient.ArchiveAgent(ctx, &sessionv1.ArchiveAgentRequest{Name: agentName(c.id[0]), RequestId: c.key})
+	done, err := s.agentClient.ArchiveAgent(ctx, &sessionv1.ArchiveAgentRequest{Name: agentName(c.ID[0]), RequestId: c.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -367,7 +368,7 @@ func (s *agentsServer) listVersions(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.agent(c, agentName(c.id[0]))
+	a, err := s.agent(c, agentName(c.ID[0]))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // Event is an event of the wire.
@@ -87,8 +88,8 @@ func NewEncoder(custom []string, hosted ...string) *Encoder {
 }
 
 // Ids of events that do not come from one event of the log alone.
-func messageID(turn string) string      { return "sevt_u_" + lastPart(turn) }
-func interruptID(turn string) string    { return "sevt_i_" + lastPart(turn) }
+func messageID(turn string) string      { return "sevt_u_" + wire.LastPart(turn) }
+func interruptID(turn string) string    { return "sevt_i_" + wire.LastPart(turn) }
 func callID(call string) string         { return "sevt_c_" + call }
 func resultID(call string) string       { return "sevt_r_" + call }
 func confirmationID(call string) string { return "sevt_a_" + call }
@@ -103,9 +104,6 @@ func (b *block) kind() string {
 	}
 	return "agent.message"
 }
-
-// lastPart returns the id in a resource name.
-func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // Add returns the events that an event of the log leads to.
 func (e *Encoder) Add(ev *sessionv1.Event) []Event {

@@ -11,7 +11,7 @@ import (
 
 // turn takes the events of turns. It reports whether the event is one of them.
 func (e *Encoder) turn(ev *sessionv1.Event) bool {
-	id := lastPart(ev.GetTurn())
+	id := wire.LastPart(ev.GetTurn())
 	switch b := ev.GetBody().(type) {
 	case *sessionv1.Event_TurnQueued:
 		e.queued[id] = true

@@ -6,6 +6,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
@@ -43,19 +44,19 @@ const mostHosts = 256
 func (s *environmentsServer) network(c *request, config json.RawMessage) (rules []*sessionv1.AgentNetworkRule, shown json.RawMessage, err error) {
 	var in cloud
 	if len(config) > 0 && json.Unmarshal(config, &in) != nil {
-		return nil, nil, bad("config", "it is not a configuration of an environment")
+		return nil, nil, resource.Bad("config", "it is not a configuration of an environment")
 	}
 	switch in.Type {
 	case selfHosted:
 		return nil, json.RawMessage(`{"type":"self_hosted"}`), nil
 	case "cloud", "":
 	default:
-		return nil, nil, bad("config.type", problem.Excerpt(in.Type)+" is neither cloud, which runs commands in Fairlead's sandbox, nor self_hosted, for workers of your own")
+		return nil, nil, resource.Bad("config.type", problem.Excerpt(in.Type)+" is neither cloud, which runs commands in Fairlead's sandbox, nor self_hosted, for workers of your own")
 	}
 	for manager, list := range in.Packages {
 		var all []string
 		if json.Unmarshal(list, &all) == nil && len(all) > 0 {
-			return nil, nil, bad("config.packages."+manager, "packages are not installed: the operator's image or the setup commands of an environment of Fairlead bring them")
+			return nil, nil, resource.Bad("config.packages."+manager, "packages are not installed: the operator's image or the setup commands of an environment of Fairlead bring them")
 		}
 	}
 	out := map[string]any{"type": "cloud", "networking": map[string]any{"type": "unrestricted"}, "packages": map[string]any{
@@ -74,7 +75,7 @@ func (s *environmentsServer) network(c *request, config json.RawMessage) (rules 
 		}
 	case n.Type == "limited":
 		if n.PackageManagers {
-			return nil, nil, bad("config.networking.allow_package_managers", "it is not served; name the hosts of the package managers in allowed_hosts")
+			return nil, nil, resource.Bad("config.networking.allow_package_managers", "it is not served; name the hosts of the package managers in allowed_hosts")
 		}
 		if err := wire.TooMany("config.networking.allowed_hosts", len(n.AllowedHosts), mostHosts); err != nil {
 			return nil, nil, err
@@ -87,7 +88,7 @@ func (s *environmentsServer) network(c *request, config json.RawMessage) (rules 
 		}
 		out["networking"] = map[string]any{"type": "limited", "allowed_hosts": n.AllowedHosts, "allow_package_managers": false, "allow_mcp_servers": n.MCPServers}
 	default:
-		return nil, nil, bad("config.networking.type", problem.Excerpt(n.Type)+" is neither unrestricted nor limited")
+		return nil, nil, resource.Bad("config.networking.type", problem.Excerpt(n.Type)+" is neither unrestricted nor limited")
 	}
 	shown, err = json.Marshal(out)
 	return rules, shown, err
@@ -109,10 +110,10 @@ func environmentJSON(e *sessionv1.Environment) map[string]any {
 		shown, _ := json.Marshal(map[string]any{"type": "cloud", "packages": map[string]any{"type": "packages"}, "networking": map[string]any{
 			"type": "limited", "allowed_hosts": append([]string{}, hosts...), "allow_package_managers": false, "allow_mcp_servers": true,
 		}})
-		d = &environmentDoc{Name: lastPart(e.GetName()), Config: shown, Metadata: map[string]string{}}
+		d = &environmentDoc{Name: wire.LastPart(e.GetName()), Config: shown, Metadata: map[string]string{}}
 	}
 	out := map[string]any{
-		"id": environmentPrefix + lastPart(e.GetName()), "type": "environment", "name": d.Name, "description": optional(e.GetSpec().GetDescription()), "config": d.Config,
+		"id": environmentPrefix + wire.LastPart(e.GetName()), "type": "environment", "name": d.Name, "description": resource.Optional(e.GetSpec().GetDescription()), "config": d.Config,
 		"metadata": d.Metadata, "created_at": stamp(e.GetCreateTime().AsTime()), "updated_at": stamp(e.GetUpdateTime().AsTime()), "archived_at": nil,
 	}
 	if e.ArchiveTime != nil {
@@ -123,11 +124,11 @@ func environmentJSON(e *sessionv1.Environment) map[string]any {
 
 func (s *environmentsServer) createEnvironment(c *request) (any, error) {
 	var p environmentParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
 	if p.Name == nil || *p.Name == "" {
-		return nil, bad("name", "it is required")
+		return nil, resource.Bad("name", "it is required")
 	}
 	spec := &sessionv1.EnvironmentSpec{}
 	d := environmentDoc{Name: *p.Name}
@@ -144,7 +145,7 @@ func (s *environmentsServer) createEnvironment(c *request) (any, error) {
 	spec.MetadataJson = kept{Environment: &d}.json()
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.environmentClient.CreateEnvironment(ctx, &sessionv1.CreateEnvironmentRequest{Spec: spec, RequestId: c.key})
+	made, err := s.environmentClient.CreateEnvironment(ctx, &sessionv1.CreateEnvironmentRequest{Spec: spec, RequestId: c.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (s *environmentsServer) createEnvironment(c *request) (any, error) {
 
 // environment reads an environment that is not deleted.
 func (s *environmentsServer) environment(c *request) (*sessionv1.Environment, error) {
-	return s.environmentOf(c, c.id[0])
+	return s.environmentOf(c, c.ID[0])
 }
 
 // environmentOf reads an environment that is not deleted.
@@ -165,7 +166,7 @@ func (s *base) environmentOf(c *request, id string) (*sessionv1.Environment, err
 		return nil, err
 	}
 	if d := keptIn(got.GetEnvironment().GetSpec().GetMetadataJson()).Environment; d != nil && d.Deleted {
-		return nil, none("environment", id)
+		return nil, resource.None("environment", id)
 	}
 	return got.GetEnvironment(), nil
 }
@@ -180,14 +181,14 @@ func (s *environmentsServer) getEnvironment(c *request) (any, error) {
 
 func (s *environmentsServer) updateEnvironment(c *request) (any, error) {
 	var p environmentParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
 	return s.changeEnvironment(c, func(spec *sessionv1.EnvironmentSpec, d *environmentDoc) (err error) {
 		if p.Name != nil {
 			d.Name = *p.Name
 		}
-		if _, ok := c.has()["description"]; ok {
+		if _, ok := resource.Fields(c.Body)["description"]; ok {
 			spec.Description = ""
 			if p.Description != nil {
 				spec.Description = *p.Description
@@ -195,7 +196,7 @@ func (s *environmentsServer) updateEnvironment(c *request) (any, error) {
 		}
 		if len(p.Config) > 0 && string(p.Config) != "null" {
 			if was := configType(d.Config); was != configType(p.Config) {
-				return bad("config.type", "it is "+was+", and cannot be changed; create another environment")
+				return resource.Bad("config.type", "it is "+was+", and cannot be changed; create another environment")
 			}
 			if spec.Network, d.Config, err = s.network(c, p.Config); err != nil {
 				return err
@@ -214,7 +215,7 @@ func (s *environmentsServer) changeEnvironment(c *request, change func(*sessionv
 	}
 	d := keptIn(e.GetSpec().GetMetadataJson()).Environment
 	if d == nil {
-		return nil, bad("environment", "it was made at /v1/environments, and is changed there")
+		return nil, resource.Bad("environment", "it was made at /v1/environments, and is changed there")
 	}
 	if err := change(e.Spec, d); err != nil {
 		return nil, err
@@ -222,7 +223,7 @@ func (s *environmentsServer) changeEnvironment(c *request, change func(*sessionv
 	e.Spec.MetadataJson = kept{Environment: d}.json()
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.environmentClient.UpdateEnvironment(ctx, &sessionv1.UpdateEnvironmentRequest{Name: e.GetName(), Spec: e.Spec, ExpectedVersion: e.GetVersion(), RequestId: c.key})
+	made, err := s.environmentClient.UpdateEnvironment(ctx, &sessionv1.UpdateEnvironmentRequest{Name: e.GetName(), Spec: e.Spec, ExpectedVersion: e.GetVersion(), RequestId: c.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +236,7 @@ func (s *environmentsServer) archiveEnvironment(c *request) (any, error) {
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	done, err := s.environmentClient.ArchiveEnvironment(ctx, &sessionv1.ArchiveEnvironmentRequest{Name: environmentName(c.id[0]), RequestId: c.key})
+	done, err := s.environmentClient.ArchiveEnvironment(ctx, &sessionv1.ArchiveEnvironmentRequest{Name: environmentName(c.ID[0]), RequestId: c.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -253,11 +254,11 @@ func (s *environmentsServer) deleteEnvironment(c *request) (any, error) {
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	name := environmentName(c.id[0])
-	if _, err := s.environmentClient.ArchiveEnvironment(ctx, &sessionv1.ArchiveEnvironmentRequest{Name: name, RequestId: c.part(1)}); err != nil {
+	name := environmentName(c.ID[0])
+	if _, err := s.environmentClient.ArchiveEnvironment(ctx, &sessionv1.ArchiveEnvironmentRequest{Name: name, RequestId: c.Part(1)}); err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": environmentPrefix + lastPart(name), "type": "environment_deleted"}, nil
+	return map[string]any{"id": environmentPrefix + wire.LastPart(name), "type": "environment_deleted"}, nil
 }
 
 func (s *environmentsServer) listEnvironments(c *request) (any, error) {

@@ -8,6 +8,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
@@ -19,11 +20,11 @@ func (s *eventsServer) sendEvents(c *request) (any, error) {
 	var in struct {
 		Events []userEvent `json:"events"`
 	}
-	if err := c.decode(&in); err != nil {
+	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
 	if len(in.Events) == 0 {
-		return nil, bad("events", "it is required, and not empty")
+		return nil, resource.Bad("events", "it is required, and not empty")
 	}
 	if err := wire.TooMany("events", len(in.Events), wire.MostEvents); err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func (s *eventsServer) sendEvents(c *request) (any, error) {
 	}
 	data := []any{}
 	for i, do := range all {
-		event, err := do(c, c.part(i))
+		event, err := do(c, c.Part(i))
 		if err != nil {
 			return nil, err
 		}
@@ -86,13 +87,13 @@ func (s *eventsServer) prepare(c *request, session string, e userEvent, field st
 		return s.toolResult(c, session, e, e.CustomToolUse, "custom_tool_use_id", field)
 	case "user.tool_result":
 		if !d.Hosted {
-			return nil, bad(field+".type", "user.tool_result is for sessions of self_hosted environments; Fairlead runs this session's tools itself")
+			return nil, resource.Bad(field+".type", "user.tool_result is for sessions of self_hosted environments; Fairlead runs this session's tools itself")
 		}
 		return s.toolResult(c, session, e, e.ToolUse, "tool_use_id", field)
 	case "user.define_outcome":
-		return nil, bad(field+".type", "outcomes are not served")
+		return nil, resource.Bad(field+".type", "outcomes are not served")
 	}
-	return nil, bad(field+".type", problem.Excerpt(e.Type)+" is not served; the types are user.message, user.interrupt, user.tool_confirmation, user.custom_tool_result and user.tool_result")
+	return nil, resource.Bad(field+".type", problem.Excerpt(e.Type)+" is not served; the types are user.message, user.interrupt, user.tool_confirmation, user.custom_tool_result and user.tool_result")
 }
 
 // said returns what sends a user's message.
@@ -136,12 +137,12 @@ func (s *eventsServer) confirmation(c *request, session string, e userEvent, fie
 		return nil, err
 	}
 	if e.Result != "allow" && e.Result != "deny" {
-		return nil, bad(field+".result", problem.Excerpt(e.Result)+" is neither allow nor deny")
+		return nil, resource.Bad(field+".result", problem.Excerpt(e.Result)+" is neither allow nor deny")
 	}
 	req := &sessionv1.ResolveApprovalRequest{Parent: session, CallId: call, Approved: e.Result == "allow"}
 	if e.DenyMessage != nil {
 		if req.Approved {
-			return nil, bad(field+".deny_message", "it goes with the result deny alone")
+			return nil, resource.Bad(field+".deny_message", "it goes with the result deny alone")
 		}
 		req.Comment = *e.DenyMessage
 	}
@@ -167,12 +168,12 @@ func (s *eventsServer) confirmation(c *request, session string, e userEvent, fie
 // digest returns the digest of the arguments that a person is asked about. A call's id begins with that of its turn.
 func (s *eventsServer) digest(c *request, session, call, field string) (string, error) {
 	turn, _, _ := strings.Cut(call, ".")
-	asked, err := s.wire.Asked(c.r.Context(), session, turn, call)
+	asked, err := s.wire.Asked(c.R.Context(), session, turn, call)
 	if err != nil {
 		return "", err
 	}
 	if asked == nil {
-		return "", bad(field+".tool_use_id", "no call with this id waits for a confirmation")
+		return "", resource.Bad(field+".tool_use_id", "no call with this id waits for a confirmation")
 	}
 	return asked.GetDigest(), nil
 }
@@ -187,10 +188,10 @@ func (s *eventsServer) toolResult(c *request, session string, e userEvent, use, 
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.wire.AskAnswer(c.r.Context(), session, call, content, e.IsError)
+	answer, err := s.wire.AskAnswer(c.R.Context(), session, call, content, e.IsError)
 	switch {
 	case errors.Is(err, wire.ErrForm):
-		return nil, bad(field+".content", err.Error())
+		return nil, resource.Bad(field+".content", err.Error())
 	case err != nil:
 		return nil, err
 	case answer != nil && len(c.queues) > 0:

@@ -18,20 +18,22 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // mounts are the folders of the hosted sandbox, and ours in the workspace.
 var mounts = []struct{ theirs, ours string }{{"/mnt/session/outputs/", "artifacts/"}, {"/mnt/session/", ""}, {"/workspace/", ""}}
 
 // mount keeps the files with which a session begins.
-func (d *sessionDoc) mount(in []resource) error {
+func (d *sessionDoc) mount(in []attachment) error {
 	for i, r := range in {
 		field := fmt.Sprintf("resources[%d]", i)
 		if r.Type != "file" {
-			return bad(field+".type", problem.Excerpt(r.Type)+" is not served; Fairlead's agents name their repositories, and there are no memory stores")
+			return resource.Bad(field+".type", problem.Excerpt(r.Type)+" is not served; Fairlead's agents name their repositories, and there are no memory stores")
 		}
 		if r.File == "" {
-			return bad(field+".file_id", "it is required")
+			return resource.Bad(field+".file_id", "it is required")
 		}
 		where := r.Path
 		if where == "" {
@@ -44,7 +46,7 @@ func (d *sessionDoc) mount(in []resource) error {
 			}
 		}
 		if inside == "" {
-			return bad(field+".mount_path", problem.Excerpt(where)+" is not below /workspace or /mnt/session")
+			return resource.Bad(field+".mount_path", problem.Excerpt(where)+" is not below /workspace or /mnt/session")
 		}
 		d.Resources = append(d.Resources, map[string]any{"type": "file", "file_id": r.File, "mount_path": "/workspace/" + inside})
 	}
@@ -55,11 +57,11 @@ func (d *sessionDoc) mount(in []resource) error {
 func (s *filesServer) copyFile(c *request, session string, r map[string]any, key string) error {
 	id, _ := r["file_id"].(string)
 	where, _ := r["mount_path"].(string)
-	from, err := s.blobs.ReadFile(c.r.Context(), &sessionv1.ReadFileRequest{Name: fileName(id)})
+	from, err := s.blobs.ReadFile(c.R.Context(), &sessionv1.ReadFileRequest{Name: fileName(id)})
 	if err != nil {
 		return err
 	}
-	to, err := s.workspaces.WriteSessionFile(c.r.Context())
+	to, err := s.workspaces.WriteSessionFile(c.R.Context())
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func fileJSON(f *sessionv1.File) map[string]any {
 		kind = "application/octet-stream"
 	}
 	out := map[string]any{
-		"id": filePrefix + lastPart(f.GetName()), "type": "file", "filename": f.GetFilename(), "mime_type": kind, "size_bytes": f.GetSize(),
+		"id": filePrefix + wire.LastPart(f.GetName()), "type": "file", "filename": f.GetFilename(), "mime_type": kind, "size_bytes": f.GetSize(),
 		"created_at": stamp(f.GetCreateTime().AsTime()), "downloadable": true,
 	}
 	if f.ExpireTime != nil {
@@ -108,7 +110,7 @@ func fileJSON(f *sessionv1.File) map[string]any {
 const outputPrefix = filePrefix + "w."
 
 func outputID(session, path string) string {
-	return outputPrefix + lastPart(session) + "." + base64.RawURLEncoding.EncodeToString([]byte(path))
+	return outputPrefix + wire.LastPart(session) + "." + base64.RawURLEncoding.EncodeToString([]byte(path))
 }
 
 // output returns the session and the path of a file in a workspace.
@@ -131,22 +133,22 @@ func outputJSON(session, where string, size int64, kind string, at time.Time) ma
 	}
 	return map[string]any{
 		"id": outputID(session, where), "type": "file", "filename": path.Base(where), "mime_type": kind, "size_bytes": size, "created_at": stamp(at),
-		"downloadable": true, "scope": map[string]any{"type": "session", "id": sessionPrefix + lastPart(session)},
+		"downloadable": true, "scope": map[string]any{"type": "session", "id": sessionPrefix + wire.LastPart(session)},
 	}
 }
 
 func (s *filesServer) uploadFile(c *request) (any, error) {
-	c.r.Body = io.NopCloser(codec.NewPatient(c.w, c.r, s.wire.BodyTimeout))
-	form, err := c.r.MultipartReader()
+	c.R.Body = io.NopCloser(codec.NewPatient(c.W, c.R, s.wire.BodyTimeout))
+	form, err := c.R.MultipartReader()
 	if err != nil {
-		return nil, bad("file", "the body is no form with a file (multipart/form-data)")
+		return nil, resource.Bad("file", "the body is no form with a file (multipart/form-data)")
 	}
-	create := &sessionv1.CreateFileRequest{File: &sessionv1.File{}, RequestId: c.key}
+	create := &sessionv1.CreateFileRequest{File: &sessionv1.File{}, RequestId: c.Key}
 	for {
 		part, err := form.NextPart()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil, bad("file", "the form has no file")
+			return nil, resource.Bad("file", "the form has no file")
 		case err != nil:
 			return nil, problem.BodyMalformed("file", "the form broke off")
 		case part.FormName() == "file":
@@ -156,7 +158,7 @@ func (s *filesServer) uploadFile(c *request) (any, error) {
 			text, _ := io.ReadAll(io.LimitReader(part, 32))
 			n, err := strconv.ParseInt(string(text), 10, 64)
 			if err != nil || n < 1 {
-				return nil, bad("expires_in_seconds", problem.Excerpt(string(text))+" is not a number of seconds")
+				return nil, resource.Bad("expires_in_seconds", problem.Excerpt(string(text))+" is not a number of seconds")
 			}
 			create.Ttl = durationpb.New(time.Duration(n) * time.Second)
 		}
@@ -164,7 +166,7 @@ func (s *filesServer) uploadFile(c *request) (any, error) {
 }
 
 func (s *filesServer) upload(c *request, create *sessionv1.CreateFileRequest, part *multipart.Part) (any, error) {
-	made, err := s.blobs.CreateFile(c.r.Context(), create)
+	made, err := s.blobs.CreateFile(c.R.Context(), create)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +178,7 @@ func (s *filesServer) upload(c *request, create *sessionv1.CreateFileRequest, pa
 	if _, err := io.CopyN(io.Discard, part, had); err != nil {
 		return nil, problem.BodyMalformed("file", "it is shorter than what an earlier attempt has sent")
 	}
-	to, err := s.blobs.AppendFile(c.r.Context())
+	to, err := s.blobs.AppendFile(c.R.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -234,14 +236,14 @@ func (s *filesServer) listFiles(c *request) (any, error) {
 func (s *filesServer) getFile(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	if session, where, ok := output(c.id[0]); ok {
+	if session, where, ok := output(c.ID[0]); ok {
 		got, err := s.workspaces.GetSessionFile(ctx, &sessionv1.GetSessionFileRequest{Parent: session, Path: where})
 		if err != nil {
 			return nil, err
 		}
 		return outputJSON(session, where, got.GetFile().GetSize(), "", got.GetFile().GetModifyTime().AsTime()), nil
 	}
-	got, err := s.blobs.GetFile(ctx, &sessionv1.GetFileRequest{Name: fileName(c.id[0])})
+	got, err := s.blobs.GetFile(ctx, &sessionv1.GetFileRequest{Name: fileName(c.ID[0])})
 	if err != nil {
 		return nil, err
 	}
@@ -252,15 +254,15 @@ func (s *filesServer) deleteFile(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
 	var err error
-	if session, where, ok := output(c.id[0]); ok {
-		_, err = s.workspaces.DeleteSessionFile(ctx, &sessionv1.DeleteSessionFileRequest{Parent: session, Path: where, RequestId: c.key})
+	if session, where, ok := output(c.ID[0]); ok {
+		_, err = s.workspaces.DeleteSessionFile(ctx, &sessionv1.DeleteSessionFileRequest{Parent: session, Path: where, RequestId: c.Key})
 	} else {
-		_, err = s.blobs.DeleteFile(ctx, &sessionv1.DeleteFileRequest{Name: fileName(c.id[0]), RequestId: c.key})
+		_, err = s.blobs.DeleteFile(ctx, &sessionv1.DeleteFileRequest{Name: fileName(c.ID[0]), RequestId: c.Key})
 	}
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": c.id[0], "type": "file_deleted"}, nil
+	return map[string]any{"id": c.ID[0], "type": "file_deleted"}, nil
 }
 
 // fileContent answers with a file's bytes.
@@ -269,11 +271,11 @@ func (s *filesServer) fileContent(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := c.w.Header()
+	h := c.W.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	control := http.NewResponseController(c.w)
+	control := http.NewResponseController(c.W)
 	for {
 		data, err := next()
 		if errors.Is(err, io.EOF) {
@@ -283,7 +285,7 @@ func (s *filesServer) fileContent(c *request) (any, error) {
 			panic(http.ErrAbortHandler) // an answer that ends well would look whole
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(s.wire.WriteTimeout))
-		if _, err := c.w.Write(data); err != nil {
+		if _, err := c.W.Write(data); err != nil {
 			return nil, nil //nolint:nilerr // the client has gone
 		}
 	}
@@ -292,8 +294,8 @@ func (s *filesServer) fileContent(c *request) (any, error) {
 // opened opens a file. Its first message describes it.
 func (s *filesServer) opened(c *request) (next func() ([]byte, error), kind, name string, err error) {
 	kind = "application/octet-stream"
-	if session, where, ok := output(c.id[0]); ok {
-		stream, err := s.workspaces.ReadSessionFile(c.r.Context(), &sessionv1.ReadSessionFileRequest{Parent: session, Path: where})
+	if session, where, ok := output(c.ID[0]); ok {
+		stream, err := s.workspaces.ReadSessionFile(c.R.Context(), &sessionv1.ReadSessionFileRequest{Parent: session, Path: where})
 		if err != nil {
 			return nil, "", "", err
 		}
@@ -302,7 +304,7 @@ func (s *filesServer) opened(c *request) (next func() ([]byte, error), kind, nam
 		}
 		return func() ([]byte, error) { m, err := stream.Recv(); return m.GetData(), err }, kind, path.Base(where), nil
 	}
-	stream, err := s.blobs.ReadFile(c.r.Context(), &sessionv1.ReadFileRequest{Name: fileName(c.id[0])})
+	stream, err := s.blobs.ReadFile(c.R.Context(), &sessionv1.ReadFileRequest{Name: fileName(c.ID[0])})
 	if err != nil {
 		return nil, "", "", err
 	}

@@ -6,6 +6,8 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // queueLabel is the label of sessions whose tools a worker runs; its value is the environment's id. The session service
@@ -49,14 +51,14 @@ func (d *sessionDoc) host(want *sessionv1.Session) error {
 	for i, t := range d.Tools {
 		for _, c := range t.Configs {
 			if t.Type == toolset && *c.Enabled && c.Policy.Type != "always_allow" {
-				return bad("environment_id", fmt.Sprintf("it is self_hosted, and tools[%d] of the agent has the policy %s for %s: calls that a worker runs cannot wait for a person; use always_allow", i, c.Policy.Type, c.Name))
+				return resource.Bad("environment_id", fmt.Sprintf("it is self_hosted, and tools[%d] of the agent has the policy %s for %s: calls that a worker runs cannot wait for a person; use always_allow", i, c.Policy.Type, c.Name))
 			}
 		}
 	}
 	if len(d.Resources) > 0 {
-		return bad("resources", "the environment is self_hosted: its worker brings the files")
+		return resource.Bad("resources", "the environment is self_hosted: its worker brings the files")
 	}
-	want.Labels = map[string]string{queueLabel: lastPart(want.GetEnvironment())}
+	want.Labels = map[string]string{queueLabel: wire.LastPart(want.GetEnvironment())}
 	want.Permissions = &commonv1.PermissionRules{}
 	for _, name := range toolsetNames {
 		if ourTools[name] != "" {

@@ -9,6 +9,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
@@ -31,7 +32,7 @@ func (e userEvent) message(field string, d *sessionDoc) (*sessionv1.CreateTurnRe
 		return nil, err
 	}
 	if len(content) == 0 {
-		return nil, bad(field+".content", "it is empty")
+		return nil, resource.Bad(field+".content", "it is empty")
 	}
 	return &sessionv1.CreateTurnRequest{Content: content, OnActive: sessionv1.OnActive_ON_ACTIVE_QUEUE, ClientTools: d.clientTools()}, nil
 }
@@ -40,7 +41,7 @@ func (e userEvent) message(field string, d *sessionDoc) (*sessionv1.CreateTurnRe
 func callOf(event, field string) (string, error) {
 	call, ok := strings.CutPrefix(event, callID(""))
 	if !ok || call == "" {
-		return "", bad(field, problem.Excerpt(event)+" is no event of a tool's use in this session")
+		return "", resource.Bad(field, problem.Excerpt(event)+" is no event of a tool's use in this session")
 	}
 	return call, nil
 }
@@ -70,7 +71,7 @@ func contents(raw json.RawMessage, field string) ([]*commonv1.Content, error) {
 	}
 	var in []contentBlock
 	if err := json.Unmarshal(raw, &in); err != nil {
-		return nil, bad(field, "it is no list of blocks of content")
+		return nil, resource.Bad(field, "it is no list of blocks of content")
 	}
 	if err := wire.TooMany(field, len(in), wire.MostContent); err != nil {
 		return nil, err
@@ -80,13 +81,13 @@ func contents(raw json.RawMessage, field string) ([]*commonv1.Content, error) {
 		place := fmt.Sprintf("%s[%d]", field, i)
 		if b.Type == "text" {
 			if b.Text == "" {
-				return nil, bad(place+".text", "it is empty")
+				return nil, resource.Bad(place+".text", "it is empty")
 			}
 			out = append(out, &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: b.Text}}})
 			continue
 		}
 		if b.Type != "image" && b.Type != "document" {
-			return nil, bad(place+".type", problem.Excerpt(b.Type)+" is not served; the types are text, image and document")
+			return nil, resource.Bad(place+".type", problem.Excerpt(b.Type)+" is not served; the types are text, image and document")
 		}
 		m, err := b.media(place)
 		if err != nil {
@@ -110,7 +111,7 @@ func (b contentBlock) media(place string) (*commonv1.Media, error) {
 	case "base64":
 		data, err := base64.StdEncoding.DecodeString(b.Source.Data)
 		if err != nil {
-			return nil, bad(place+".source.data", "it is not base64")
+			return nil, resource.Bad(place+".source.data", "it is not base64")
 		}
 		m.Data = data
 	case "text":
@@ -118,7 +119,7 @@ func (b contentBlock) media(place string) (*commonv1.Media, error) {
 	case "file":
 		m.MediaType, m.Uri = "", "file://"+strings.TrimPrefix(b.Source.File, filePrefix)
 	default:
-		return nil, bad(place+".source.type", problem.Excerpt(b.Source.Type)+" is not served; send base64, text or file")
+		return nil, resource.Bad(place+".source.type", problem.Excerpt(b.Source.Type)+" is not served; send base64, text or file")
 	}
 	return m, nil
 }

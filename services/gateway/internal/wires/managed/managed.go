@@ -3,7 +3,6 @@
 package managed
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
@@ -37,7 +37,7 @@ const (
 
 // Server serves the wire. It is safe for concurrent use.
 type Server struct {
-	routes []route
+	routes resource.Routes[*request]
 	*base
 }
 
@@ -76,55 +76,38 @@ func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
 	)}
 }
 
-// handler answers a request with what it returns as JSON; with nil it has answered itself.
-type handler func(c *request) (any, error)
-
-// route is one path of the wire.
-type route struct {
-	method, template string
-	path             *regexp.Regexp
-	serve            handler
-	worker           bool // also for the keys of environments
-}
-
 // request is one request.
 type request struct {
-	w    http.ResponseWriter
-	r    *http.Request
-	id   []string // the parts of the path that are ids
-	body []byte
-	key  string // the idempotency key; empty for reads
-
+	resource.Request
 	caller principal.Principal
 	queues []string // the environments to whose work queues the caller is limited
 }
 
-var parameter = regexp.MustCompile(`\\\{[a-z]+\\\}`)
+type route = resource.Route[*request]
 
-func on(method, template string, h handler) route {
-	pattern := parameter.ReplaceAllString(regexp.QuoteMeta(Prefix+"/v1"+template), `([^/]+)`)
-	return route{method: method, template: Prefix + "/v1" + template, path: regexp.MustCompile("^" + pattern + "$"), serve: h}
+func on(method, template string, serve func(*request) (any, error)) route {
+	return resource.On(method, Prefix+"/v1"+template, serve)
 }
 
-// forWorkers lets the keys of environments use a route.
-func forWorkers(rt route) route {
-	rt.worker = true
-	return rt
+// workers are the routes besides those of work queues that the keys of environments may use.
+var workers = []string{
+	"GET " + Prefix + "/v1/sessions/{session}", "POST " + Prefix + "/v1/sessions/{session}/events", "GET " + Prefix + "/v1/sessions/{session}/events",
+	"GET " + Prefix + "/v1/sessions/{session}/events/stream",
 }
 
-func table(agents *agentsServer, environments *environmentsServer, sessions *sessionsServer, events *eventsServer, files *filesServer, work *workServer) []route {
+func table(agents *agentsServer, environments *environmentsServer, sessions *sessionsServer, events *eventsServer, files *filesServer, work *workServer) resource.Routes[*request] {
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
-	return []route{
+	return resource.Routes[*request]{
 		on(post, "/agents", agents.createAgent), on(get, "/agents", agents.listAgents), on(get, "/agents/{agent}", agents.getAgent), on(post, "/agents/{agent}", agents.updateAgent),
 		on(post, "/agents/{agent}/archive", agents.archiveAgent), on(get, "/agents/{agent}/versions", agents.listVersions),
 		on(post, "/environments", environments.createEnvironment), on(get, "/environments", environments.listEnvironments), on(get, "/environments/{environment}", environments.getEnvironment),
 		on(post, "/environments/{environment}", environments.updateEnvironment), on(remove, "/environments/{environment}", environments.deleteEnvironment),
 		on(post, "/environments/{environment}/archive", environments.archiveEnvironment),
-		on(post, "/sessions", sessions.createSession), on(get, "/sessions", sessions.listSessions), forWorkers(on(get, "/sessions/{session}", sessions.getSession)), on(post, "/sessions/{session}", sessions.updateSession),
+		on(post, "/sessions", sessions.createSession), on(get, "/sessions", sessions.listSessions), on(get, "/sessions/{session}", sessions.getSession), on(post, "/sessions/{session}", sessions.updateSession),
 		on(remove, "/sessions/{session}", sessions.deleteSession), on(post, "/sessions/{session}/archive", sessions.archiveSession),
 		on(get, "/sessions/{session}/resources", sessions.listResources),
-		forWorkers(on(post, "/sessions/{session}/events", events.sendEvents)), forWorkers(on(get, "/sessions/{session}/events", events.listEvents)),
-		forWorkers(on(get, "/sessions/{session}/events/stream", events.streamEvents)),
+		on(post, "/sessions/{session}/events", events.sendEvents), on(get, "/sessions/{session}/events", events.listEvents),
+		on(get, "/sessions/{session}/events/stream", events.streamEvents),
 		on(get, "/sessions/{session}/threads", sessions.listThreads), on(get, "/sessions/{session}/threads/{thread}", sessions.getThread),
 		on(get, "/sessions/{session}/threads/{thread}/events", events.listEvents), on(get, "/sessions/{session}/threads/{thread}/stream", events.streamEvents),
 		on(get, "/environments/{environment}/work/poll", work.poll), on(get, "/environments/{environment}/work/stats", work.stats), on(get, "/environments/{environment}/work", work.listWork),
@@ -143,51 +126,33 @@ func (s *Server) Match(method, path string) *door.Route {
 	if !utf8.ValidString(path) { // gRPC cannot transport it
 		return nil
 	}
-	rt := &door.Route{}
-	for _, on := range s.routes {
-		if ids := on.path.FindStringSubmatch(path); ids != nil {
-			rt.Pattern, rt.Allow = method+" "+on.template, append(rt.Allow, on.method)
-			if rt.Serve == nil && method == on.method {
-				rt.Serve = func(w http.ResponseWriter, r *http.Request) error {
-					return s.serve(on, &request{w: w, r: r, id: ids[1:]})
-				}
-			}
-		}
-	}
-	switch {
-	case len(rt.Allow) > 0:
+	if rt := s.routes.Match(method, path, false, s.serve); rt != nil {
 		return rt
-	case others.MatchString(path):
+	}
+	if others.MatchString(path) {
 		return door.At(method, Prefix+"/v1/{other}", []string{http.MethodGet, http.MethodPost, http.MethodDelete}, notServed)
 	}
 	return nil
 }
 
 // serve answers a request on a route.
-func (s *Server) serve(on route, c *request) error {
-	label(c.w)
+func (s *Server) serve(on route, r resource.Request) (err error) {
+	c := &request{Request: r}
+	label(c.W)
 	if err := c.authorize(on); err != nil {
 		return err
 	}
-	var err error
-	if c.r.Method == http.MethodPost && !isUpload(c.r) {
-		if c.body, err = s.read(c.w, c.r); err != nil {
+	if c.R.Method == http.MethodPost && !isUpload(c.R) {
+		if err := c.Read(s.wire); err != nil {
 			return err
 		}
 	}
-	if c.r.Method != http.MethodGet && !strings.Contains(on.template, "/work") { // a work item names its holder
-		if c.key, err = s.claim(c); err != nil {
+	if c.R.Method != http.MethodGet && !strings.Contains(on.Template, "/work") { // a work item names its holder
+		if c.Key, err = s.claim(c); err != nil {
 			return err
 		}
 	}
-	answer, err := on.serve(c)
-	if wire.Misnamed(err) {
-		err = none("resource", strings.Join(c.id, "/"))
-	}
-	if err != nil || answer == nil {
-		return err
-	}
-	return write(c.w, answer)
+	return c.Answer(on.Serve(c))
 }
 
 // label sets the header in which the clients look for the id of a request.
@@ -198,17 +163,6 @@ func notServed(w http.ResponseWriter, r *http.Request) error {
 	label(w)
 	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, strings.TrimPrefix(r.URL.Path, Prefix)+
 		" is not served: Fairlead serves agents, environments, sessions with events and threads, and files of this API. It has no vaults, memory stores, deployments or skills under it")
-}
-
-// write answers with JSON.
-func write(w http.ResponseWriter, answer any) error {
-	b, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(b) // an error here means that the client has gone
-	return nil
 }
 
 // names are our fields that have another name on the wire.
@@ -238,17 +192,4 @@ func (s *Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	modelapi.Anthropic.Write(w, f, w.Header().Get(headers.RequestID))
-}
-
-// ReasonBadField is the reason of a request with a field that is wrong or not served.
-const ReasonBadField = "BAD_FIELD"
-
-// bad refuses a request because of a field.
-func bad(field, what string) error {
-	return apierr.New(codes.InvalidArgument, problem.Domain, ReasonBadField, field+": "+what, apierr.Field(field, what))
-}
-
-// none refuses a request for a resource that is not there.
-func none(what, id string) error {
-	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, "there is no "+what+" "+problem.Excerpt(id))
 }

@@ -2,41 +2,16 @@ package managed
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
-
-// read reads the body of a request; an empty one counts as an empty object.
-func (s *base) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if err := codec.CheckContentEncoding(r.Header); err != nil {
-		return nil, err
-	}
-	body, err := codec.NewBody(w, r, s.wire.MaxBody, s.wire.BodyTimeout).Bytes()
-	if err == nil && len(strings.TrimSpace(string(body))) == 0 {
-		body = []byte("{}")
-	}
-	return body, err
-}
-
-// decode reads the JSON of a body; unknown fields are ignored.
-func (c *request) decode(to any) error { return wire.DecodeJSON(c.body, to) }
-
-// has reports which fields a body has.
-func (c *request) has() map[string]json.RawMessage {
-	fields := map[string]json.RawMessage{}
-	_ = json.Unmarshal(c.body, &fields) // decode has reported what is wrong
-	return fields
-}
 
 // isUpload reports whether a request brings a file.
 func isUpload(r *http.Request) bool {
@@ -45,18 +20,15 @@ func isUpload(r *http.Request) bool {
 
 // claim returns the idempotency key of a request. An upload without a key of the client's own is always a first attempt.
 func (s *base) claim(c *request) (string, error) {
-	if isUpload(c.r) && c.r.Header.Get("Idempotency-Key") == "" { // it is not read yet, so two of them cannot be told apart
+	if isUpload(c.R) && c.R.Header.Get("Idempotency-Key") == "" { // it is not read yet, so two of them cannot be told apart
 		return wire.RequestID("managed", id.New()), nil
 	}
-	return s.wire.Claim(c.r, "managed", c.body)
+	return s.wire.Claim(c.R, "managed", c.Body)
 }
-
-// part returns the key of one of several effects of a request.
-func (c *request) part(n int) string { return c.key + "." + strconv.Itoa(n) }
 
 // within bounds a call of a service.
 func (s *base) within(c *request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.r.Context(), s.wire.Timeout)
+	return context.WithTimeout(c.R.Context(), s.wire.Timeout)
 }
 
 // list are the parameters that lists share.
@@ -70,23 +42,13 @@ type list struct {
 
 // list reads the parameters of a list. Unknown ones are ignored.
 func (c *request) list(dflt, most int, oldest bool) (list, error) {
-	q := c.r.URL.Query()
-	l := list{limit: dflt, page: q.Get("page"), archived: q.Get("include_archived") == "true", oldest: oldest, query: q}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return l, bad("limit", problem.Excerpt(text)+" is not a number above 0")
-		}
-		l.limit = min(n, most)
+	q := c.R.URL.Query()
+	l := list{page: q.Get("page"), archived: q.Get("include_archived") == "true", query: q}
+	var err error
+	if l.limit, err = c.Limit(dflt, most); err == nil {
+		l.oldest, err = c.OldestFirst(oldest)
 	}
-	switch order := q.Get("order"); order {
-	case "":
-	case "asc", "desc":
-		l.oldest = order == "asc"
-	default:
-		return l, bad("order", problem.Excerpt(order)+" is neither asc nor desc")
-	}
-	return l, nil
+	return l, err
 }
 
 // between returns whether a time is within the range that a list asks for.
@@ -100,7 +62,7 @@ func (l list) between() (func(time.Time) bool, error) {
 		}
 		bound, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return nil, bad(name, problem.Excerpt(text)+" is not a time of the form 2026-05-01T12:00:00Z")
+			return nil, resource.Bad(name, problem.Excerpt(text)+" is not a time of the form 2026-05-01T12:00:00Z")
 		}
 		checks = append(checks, func(t time.Time) bool {
 			switch d := t.Compare(bound); op {
@@ -158,20 +120,12 @@ func (m metadata) merged(into map[string]string) (map[string]string, error) {
 			continue
 		}
 		if utf8.RuneCountInString(k) > mostKey || utf8.RuneCountInString(*v) > mostValue {
-			return nil, bad("metadata", "a key has at most 64 characters, and a value 512: "+problem.Excerpt(k))
+			return nil, resource.Bad("metadata", "a key has at most 64 characters, and a value 512: "+problem.Excerpt(k))
 		}
 		out[k] = *v
 	}
 	if len(out) > mostMetadata {
-		return nil, bad("metadata", "there are at most 16 pairs")
+		return nil, resource.Bad("metadata", "there are at most 16 pairs")
 	}
 	return out, nil
-}
-
-// optional returns null for an empty text.
-func optional(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
 }

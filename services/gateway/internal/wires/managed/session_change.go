@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // nanoUSD returns a number of cents in billionths of a dollar.
@@ -21,20 +23,20 @@ func nanoUSD(cents string) (int64, bool) {
 
 func (s *sessionsServer) updateSession(c *request) (any, error) {
 	var p sessionParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
-	has := c.has()
+	has := resource.Fields(c.Body)
 	for _, field := range []string{"agent", "budget"} {
 		if _, ok := has[field]; ok {
-			return nil, bad(field, "it cannot be changed in a session of Fairlead; begin a new session")
+			return nil, resource.Bad(field, "it cannot be changed in a session of Fairlead; begin a new session")
 		}
 	}
 	x, err := s.session(c)
 	if err != nil {
 		return nil, err
 	}
-	req := &sessionv1.UpdateSessionRequest{Name: x.GetName(), RequestId: c.key}
+	req := &sessionv1.UpdateSessionRequest{Name: x.GetName(), RequestId: c.Key}
 	if _, ok := has["title"]; ok {
 		title := ""
 		if p.Title != nil {
@@ -64,7 +66,7 @@ func (s *sessionsServer) updateSession(c *request) (any, error) {
 func (s *sessionsServer) archiveSession(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	if _, err := s.wire.Sessions.ArchiveSession(ctx, &sessionv1.ArchiveSessionRequest{Name: sessionName(c.id[0]), RequestId: c.key}); err != nil {
+	if _, err := s.wire.Sessions.ArchiveSession(ctx, &sessionv1.ArchiveSessionRequest{Name: sessionName(c.ID[0]), RequestId: c.Key}); err != nil {
 		return nil, err
 	}
 	return s.getSession(c)
@@ -73,11 +75,11 @@ func (s *sessionsServer) archiveSession(c *request) (any, error) {
 func (s *sessionsServer) deleteSession(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	name := sessionName(c.id[0])
-	if _, err := s.wire.Sessions.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: name, RequestId: c.key}); err != nil {
+	name := sessionName(c.ID[0])
+	if _, err := s.wire.Sessions.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: name, RequestId: c.Key}); err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": sessionPrefix + lastPart(name), "type": "session_deleted"}, nil
+	return map[string]any{"id": sessionPrefix + wire.LastPart(name), "type": "session_deleted"}, nil
 }
 
 // archivedPage begins the cursor of a page of archived sessions, which come after the others.
@@ -90,7 +92,7 @@ func (s *sessionsServer) listSessions(c *request) (any, error) {
 	}
 	for _, field := range []string{"deployment_id", "memory_store_id", "agent_version"} {
 		if l.query.Get(field) != "" {
-			return nil, bad(field, "sessions cannot be listed by it")
+			return nil, resource.Bad(field, "sessions cannot be listed by it")
 		}
 	}
 	keep, err := l.between()
@@ -135,7 +137,7 @@ func (s *sessionsServer) listSessions(c *request) (any, error) {
 // threadOf returns the one thread of a session: the primary one.
 func threadOf(x *sessionv1.Session) map[string]any {
 	d := sessionDocOf(x)
-	id := lastPart(x.GetName())
+	id := wire.LastPart(x.GetName())
 	out := sessionJSON(x)
 	return map[string]any{
 		"id": threadPrefix + id, "type": "session_thread", "session_id": sessionPrefix + id, "parent_thread_id": nil, "agent": d.Agent, "status": out["status"],
@@ -164,8 +166,8 @@ func (s *sessionsServer) getThread(c *request) (any, error) {
 
 // thread refuses the path of a thread that is not there.
 func (c *request) thread() error {
-	if len(c.id) > 1 && c.id[1] != threadPrefix+strings.TrimPrefix(c.id[0], sessionPrefix) {
-		return none("thread", c.id[1])
+	if len(c.ID) > 1 && c.ID[1] != threadPrefix+strings.TrimPrefix(c.ID[0], sessionPrefix) {
+		return resource.None("thread", c.ID[1])
 	}
 	return nil
 }

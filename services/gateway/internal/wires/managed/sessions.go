@@ -7,6 +7,8 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // sessionDoc is what our sessions have no place for.
@@ -25,13 +27,13 @@ type sessionParams struct {
 	Environment string            `json:"environment_id"`
 	Title       *string           `json:"title"`
 	Metadata    metadata          `json:"metadata"`
-	Resources   []resource        `json:"resources"`
+	Resources   []attachment      `json:"resources"`
 	Vaults      []string          `json:"vault_ids"`
 	Initial     []json.RawMessage `json:"initial_events"`
 	Budget      json.RawMessage   `json:"budget"`
 }
 
-type resource struct {
+type attachment struct {
 	Type string `json:"type"`
 	File string `json:"file_id"`
 	Path string `json:"mount_path"`
@@ -48,18 +50,18 @@ func (s *base) agentOf(c *request, raw json.RawMessage) (*sessionv1.Agent, error
 	}
 	if json.Unmarshal(raw, &in.ID) != nil {
 		if json.Unmarshal(raw, &in) != nil {
-			return nil, bad("agent", "it is neither an id nor an object")
+			return nil, resource.Bad("agent", "it is neither an id nor an object")
 		}
 		if in.Type != "agent" {
-			return nil, bad("agent.type", problem.Excerpt(in.Type)+" is not served; make an agent with what the session needs, and name it with the type agent")
+			return nil, resource.Bad("agent.type", problem.Excerpt(in.Type)+" is not served; make an agent with what the session needs, and name it with the type agent")
 		}
 	}
 	if in.ID == "" {
-		return nil, bad("agent", "it is required")
+		return nil, resource.Bad("agent", "it is required")
 	}
 	a, err := s.agent(c, agentName(in.ID))
 	if err == nil && in.Version != nil && *in.Version != max(1, a.GetVersion()) {
-		return nil, bad("agent.version", fmt.Sprintf("a session begins with the newest version, which is %d; Fairlead's API can go back to an earlier one for all new sessions", a.GetVersion()))
+		return nil, resource.Bad("agent.version", fmt.Sprintf("a session begins with the newest version, which is %d; Fairlead's API can go back to an earlier one for all new sessions", a.GetVersion()))
 	}
 	return a, err
 }
@@ -77,11 +79,11 @@ func budgetOf(raw json.RawMessage) (*sessionv1.Budget, error) {
 		} `json:"max_list_cost"`
 	}
 	if json.Unmarshal(raw, &in) != nil || in.Type != "limit" || in.Cost.Currency != "USD" {
-		return nil, bad("budget", `it is not of the form {"type":"limit","max_list_cost":{"amount":"500","currency":"USD"}}`)
+		return nil, resource.Bad("budget", `it is not of the form {"type":"limit","max_list_cost":{"amount":"500","currency":"USD"}}`)
 	}
 	nano, ok := nanoUSD(strings.Trim(string(in.Cost.Amount), `"`))
 	if !ok {
-		return nil, bad("budget.max_list_cost.amount", problem.Excerpt(string(in.Cost.Amount))+" is not a number of cents above 0")
+		return nil, resource.Bad("budget.max_list_cost.amount", problem.Excerpt(string(in.Cost.Amount))+" is not a number of cents above 0")
 	}
 	return &sessionv1.Budget{MaxCostNanoUsd: nano}, nil
 }
@@ -106,21 +108,21 @@ func (d *sessionDoc) json() (string, error) {
 	case len(text) <= mostDoc:
 		return text, nil
 	case d.Agent == nil: // another interface has made the session
-		return "", bad("metadata", "it needs more than 256 KiB")
+		return "", resource.Bad("metadata", "it needs more than 256 KiB")
 	}
-	return "", bad("agent", "its tools and texts need more than 256 KiB")
+	return "", resource.Bad("agent", "its tools and texts need more than 256 KiB")
 }
 
 func (s *sessionsServer) createSession(c *request) (any, error) {
 	var p sessionParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
 	switch {
 	case len(p.Vaults) > 0:
-		return nil, bad("vault_ids", "vaults are not served; users log in to MCP servers, and operators configure credentials")
+		return nil, resource.Bad("vault_ids", "vaults are not served; users log in to MCP servers, and operators configure credentials")
 	case p.Environment == "":
-		return nil, bad("environment_id", "it is required")
+		return nil, resource.Bad("environment_id", "it is required")
 	}
 	a, err := s.agentOf(c, p.Agent)
 	if err != nil {
@@ -166,7 +168,7 @@ func (s *sessionsServer) createSession(c *request) (any, error) {
 func (s *sessionsServer) begin(c *request, want *sessionv1.Session, d *sessionDoc, first []*sessionv1.CreateTurnRequest) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.wire.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: want, RequestId: c.key})
+	made, err := s.wire.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: want, RequestId: c.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -181,18 +183,18 @@ func (s *sessionsServer) begin(c *request, want *sessionv1.Session, d *sessionDo
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.wire.Sessions.UpdateSession(ctx, &sessionv1.UpdateSessionRequest{Name: session.GetName(), MetadataJson: &text, RequestId: c.part(0)}); err != nil {
+		if _, err := s.wire.Sessions.UpdateSession(ctx, &sessionv1.UpdateSessionRequest{Name: session.GetName(), MetadataJson: &text, RequestId: c.Part(0)}); err != nil {
 			return nil, err
 		}
 		session.MetadataJson = text
 	}
 	for i, r := range d.Resources {
-		if err := s.files.copyFile(c, session.GetName(), r, c.part(1000+i)); err != nil {
+		if err := s.files.copyFile(c, session.GetName(), r, c.Part(1000+i)); err != nil {
 			return nil, err
 		}
 	}
 	for i, turn := range first {
-		turn.Parent, turn.RequestId = session.GetName(), c.part(1+i)
+		turn.Parent, turn.RequestId = session.GetName(), c.Part(1+i)
 		if _, err := s.wire.Sessions.CreateTurn(ctx, turn); err != nil {
 			return nil, err
 		}
@@ -204,17 +206,17 @@ func (s *sessionsServer) begin(c *request, want *sessionv1.Session, d *sessionDo
 // initial returns the turns of the events with which a session begins.
 func initial(raw []json.RawMessage, d *sessionDoc) ([]*sessionv1.CreateTurnRequest, error) {
 	if len(raw) > 50 {
-		return nil, bad("initial_events", "there are at most 50")
+		return nil, resource.Bad("initial_events", "there are at most 50")
 	}
 	var out []*sessionv1.CreateTurnRequest
 	for i, r := range raw {
 		field := fmt.Sprintf("initial_events[%d]", i)
 		var e userEvent
 		if json.Unmarshal(r, &e) != nil {
-			return nil, bad(field, "it is no event")
+			return nil, resource.Bad(field, "it is no event")
 		}
 		if e.Type != "user.message" {
-			return nil, bad(field+".type", problem.Excerpt(e.Type)+" is not served here, only user.message")
+			return nil, resource.Bad(field+".type", problem.Excerpt(e.Type)+" is not served here, only user.message")
 		}
 		turn, err := e.message(field, d)
 		if err != nil {
@@ -247,7 +249,7 @@ func sessionDocOf(x *sessionv1.Session) *sessionDoc {
 		Environment: environmentPrefix + "default",
 	}
 	if x.GetEnvironment() != "" {
-		d.Environment = environmentPrefix + lastPart(x.GetEnvironment())
+		d.Environment = environmentPrefix + wire.LastPart(x.GetEnvironment())
 	}
 	return d
 }
@@ -255,7 +257,7 @@ func sessionDocOf(x *sessionv1.Session) *sessionDoc {
 // sessionJSON returns a session as the wire has it.
 func sessionJSON(x *sessionv1.Session) map[string]any {
 	d := sessionDocOf(x)
-	id, u := lastPart(x.GetName()), x.GetUsage()
+	id, u := wire.LastPart(x.GetName()), x.GetUsage()
 	var resources []any
 	for i, r := range d.Resources {
 		out := map[string]any{"id": fmt.Sprintf("sesrsc_%s_%d", id, i), "created_at": stamp(x.GetCreateTime().AsTime()), "updated_at": stamp(x.GetCreateTime().AsTime())}
@@ -265,7 +267,7 @@ func sessionJSON(x *sessionv1.Session) map[string]any {
 		resources = append(resources, out)
 	}
 	out := map[string]any{
-		"id": sessionPrefix + id, "type": "session", "status": statusOf(x), "agent": d.Agent, "environment_id": d.Environment, "title": optional(x.GetTitle()),
+		"id": sessionPrefix + id, "type": "session", "status": statusOf(x), "agent": d.Agent, "environment_id": d.Environment, "title": resource.Optional(x.GetTitle()),
 		"metadata": d.Metadata, "resources": append([]any{}, resources...), "vault_ids": []any{}, "budget": nil, "outcome_evaluations": []any{},
 		"usage": map[string]any{
 			"input_tokens": u.GetInputTokens(), "output_tokens": u.GetOutputTokens(), "cache_read_input_tokens": u.GetCacheReadTokens(),
@@ -287,9 +289,9 @@ func sessionJSON(x *sessionv1.Session) map[string]any {
 func (s *base) session(c *request) (*sessionv1.Session, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.wire.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.id[0])})
+	got, err := s.wire.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.ID[0])})
 	if err == nil && !c.mayServe(got.GetSession().GetLabels()[queueLabel]) {
-		return nil, none("session", c.id[0])
+		return nil, resource.None("session", c.ID[0])
 	}
 	return got.GetSession(), err
 }

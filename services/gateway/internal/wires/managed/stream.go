@@ -11,6 +11,8 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // place is where an event of the wire stands.
@@ -38,21 +40,18 @@ func (s *eventsServer) history(c *request, x *sessionv1.Session) ([]Event, error
 	defer cancel()
 	req := &sessionv1.ListEventsRequest{Parent: x.GetName(), PageSize: 1000}
 	var all []*sessionv1.Event
-	for {
-		got, err := s.wire.Sessions.ListEvents(ctx, req)
+	for ev, err := range wire.All(ctx, s.wire.Sessions.ListEvents, req, (*sessionv1.ListEventsResponse).GetEvents) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, got.GetEvents()...)
-		if req.PageToken = got.GetNextPageToken(); req.PageToken == "" {
-			out := once(enc, all)
-			if x.ArchiveTime != nil && len(all) > 0 {
-				last := all[len(all)-1].GetSeq()
-				out = append(out, Event{Seq: last, Part: lastOfEvent - 1, Body: terminated(stamp(x.ArchiveTime.AsTime()))})
-			}
-			return out, nil
-		}
+		all = append(all, ev)
 	}
+	out := once(enc, all)
+	if x.ArchiveTime != nil && len(all) > 0 {
+		last := all[len(all)-1].GetSeq()
+		out = append(out, Event{Seq: last, Part: lastOfEvent - 1, Body: terminated(stamp(x.ArchiveTime.AsTime()))})
+	}
+	return out, nil
 }
 
 // once returns the events that are kept, each once: in its first place, as it was last.
@@ -94,7 +93,7 @@ func (s *eventsServer) listEvents(c *request) (any, error) {
 	if l.page != "" {
 		var ok bool
 		if after, ok = placeOf(strings.TrimPrefix(l.page, order+".")); !ok {
-			return nil, bad("page", "it is no cursor of this list in this order")
+			return nil, resource.Bad("page", "it is no cursor of this list in this order")
 		}
 	}
 	x, err := s.session(c)
@@ -132,7 +131,7 @@ func (s *eventsServer) streamEvents(c *request) (any, error) {
 	if err := c.thread(); err != nil {
 		return nil, err
 	}
-	release, err := s.wire.Acquire(c.r)
+	release, err := s.wire.Acquire(c.R)
 	if err != nil {
 		return nil, err
 	}
@@ -141,18 +140,18 @@ func (s *eventsServer) streamEvents(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	enc := &streaming{enc: sessionDocOf(x).encoder(), after: place{x.GetLastSeq(), lastOfEvent}, deltas: c.r.URL.Query()["event_deltas[]"]}
-	if text := c.r.Header.Get("Last-Event-ID"); text != "" {
+	enc := &streaming{enc: sessionDocOf(x).encoder(), after: place{x.GetLastSeq(), lastOfEvent}, deltas: c.R.URL.Query()["event_deltas[]"]}
+	if text := c.R.Header.Get("Last-Event-ID"); text != "" {
 		p, ok := placeOf(text)
 		if !ok || p.seq > x.GetLastSeq() {
-			return nil, bad("Last-Event-ID", problem.Excerpt(text)+" is no id of an event of this stream")
+			return nil, resource.Bad("Last-Event-ID", problem.Excerpt(text)+" is no id of an event of this stream")
 		}
 		enc.after = p
 	}
 	enc.shown, enc.read = sessionDocOf(x).shown(x), func() (*sessionv1.Session, error) { return s.session(c) }
-	f := s.wire.Follow(c.r.Context(), x.GetName(), 0)
+	f := s.wire.Follow(c.R.Context(), x.GetName(), 0)
 	defer f.Close()
-	return nil, s.wire.Send(c.w, c.r, "managed", f, enc)
+	return nil, s.wire.Send(c.W, c.R, "managed", f, enc)
 }
 
 // lastOfEvent is after all parts of an event of the log.
@@ -253,7 +252,7 @@ func (s *streaming) Changed(_ context.Context, dst []byte) ([]byte, bool) {
 	d := sessionDocOf(x)
 	now, changed := d.shown(x), map[string]any{}
 	if now["title"] != s.shown["title"] {
-		changed["title"] = optional(x.GetTitle())
+		changed["title"] = resource.Optional(x.GetTitle())
 	}
 	if now["metadata"] != s.shown["metadata"] {
 		changed["metadata"] = d.Metadata

@@ -10,6 +10,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 )
 
 // ourTools are our tools by their names on the wire. The web tools are not served.
@@ -69,7 +70,7 @@ var customName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 // resolve checks tools, and fills in what holds where a client says nothing.
 func resolve(tools []tool, servers []mcpServer) ([]tool, error) {
 	if len(tools) > 256 {
-		return nil, bad("tools", "there are at most 256")
+		return nil, resource.Bad("tools", "there are at most 256")
 	}
 	named := map[string]bool{}
 	out := []tool{}
@@ -81,7 +82,7 @@ func resolve(tools []tool, servers []mcpServer) ([]tool, error) {
 			t, err = resolveSet(t, field)
 		case "mcp_toolset":
 			if !slices.ContainsFunc(servers, func(s mcpServer) bool { return s.Name == t.Server }) {
-				return nil, bad(field+".mcp_server_name", problem.Excerpt(t.Server)+" is not among mcp_servers")
+				return nil, resource.Bad(field+".mcp_server_name", problem.Excerpt(t.Server)+" is not among mcp_servers")
 			}
 			if t.Default, t.Configs, err = resolveConfigs(t, field, "always_ask"); err != nil {
 				return nil, err
@@ -89,28 +90,28 @@ func resolve(tools []tool, servers []mcpServer) ([]tool, error) {
 			err = expressible(t, field)
 		case "custom":
 			if !customName.MatchString(t.Name) {
-				return nil, bad(field+".name", problem.Excerpt(t.Name)+" is no name of a custom tool: it has 1 to 64 letters, digits, _ and -, and begins with a letter")
+				return nil, resource.Bad(field+".name", problem.Excerpt(t.Name)+" is no name of a custom tool: it has 1 to 64 letters, digits, _ and -, and begins with a letter")
 			}
 			if len(t.InputSchema) == 0 {
 				t.InputSchema = json.RawMessage(`{"type":"object"}`)
 			}
 			t.Default, t.Configs = nil, nil
 		default:
-			return nil, bad(field+".type", problem.Excerpt(t.Type)+" is not served; the types are "+toolset+", mcp_toolset and custom")
+			return nil, resource.Bad(field+".type", problem.Excerpt(t.Type)+" is not served; the types are "+toolset+", mcp_toolset and custom")
 		}
 		if err != nil {
 			return nil, err
 		}
 		id := t.Type + "\x00" + t.Server + "\x00" + t.Name
 		if named[id] {
-			return nil, bad(field, "it is named twice")
+			return nil, resource.Bad(field, "it is named twice")
 		}
 		named[id] = true
 		out = append(out, t)
 	}
 	for i, s := range servers {
 		if !named["mcp_toolset\x00"+s.Name+"\x00"] {
-			return nil, bad(fmt.Sprintf("mcp_servers[%d].name", i), "no mcp_toolset of tools names "+problem.Excerpt(s.Name))
+			return nil, resource.Bad(fmt.Sprintf("mcp_servers[%d].name", i), "no mcp_toolset of tools names "+problem.Excerpt(s.Name))
 		}
 	}
 	return out, nil
@@ -128,7 +129,7 @@ func resolveConfigs(t tool, field, dflt string) (*toolConfig, []toolConfig, erro
 			c.Policy = from.Policy
 		}
 		if !slices.Contains([]string{"always_allow", "always_ask", "auto"}, c.Policy.Type) {
-			return c, bad(field+".permission_policy.type", problem.Excerpt(c.Policy.Type)+" is none of always_allow, always_ask and auto")
+			return c, resource.Bad(field+".permission_policy.type", problem.Excerpt(c.Policy.Type)+" is none of always_allow, always_ask and auto")
 		}
 		return c, nil
 	}
@@ -147,7 +148,7 @@ func resolveConfigs(t tool, field, dflt string) (*toolConfig, []toolConfig, erro
 			return nil, nil, err
 		}
 		if c.Name == "" {
-			return nil, nil, bad(place+".name", "it is missing")
+			return nil, nil, resource.Bad(place+".name", "it is missing")
 		}
 		out = append(out, c)
 	}
@@ -158,7 +159,7 @@ func resolveConfigs(t tool, field, dflt string) (*toolConfig, []toolConfig, erro
 func expressible(t tool, field string) error {
 	for i, c := range t.Configs {
 		if *c.Enabled && *t.Default.Enabled && t.Default.Policy.Type != "always_allow" && c.Policy.Type == "always_allow" {
-			return bad(fmt.Sprintf("%s.configs[%d].permission_policy", field, i), "always_allow beside a default that asks is not served; make always_allow the default and always_ask the exception")
+			return resource.Bad(fmt.Sprintf("%s.configs[%d].permission_policy", field, i), "always_allow beside a default that asks is not served; make always_allow the default and always_ask the exception")
 		}
 	}
 	return nil
@@ -173,10 +174,10 @@ func resolveSet(t tool, field string) (tool, error) {
 	all := []toolConfig{}
 	for i, c := range configs {
 		if !slices.Contains(toolsetNames, c.Name) {
-			return t, bad(fmt.Sprintf("%s.configs[%d].name", field, i), problem.Excerpt(c.Name)+" is no tool of the toolset: "+strings.Join(toolsetNames, ", "))
+			return t, resource.Bad(fmt.Sprintf("%s.configs[%d].name", field, i), problem.Excerpt(c.Name)+" is no tool of the toolset: "+strings.Join(toolsetNames, ", "))
 		}
 		if ourTools[c.Name] == "" && t.Configs[i].Enabled != nil && *c.Enabled {
-			return t, bad(fmt.Sprintf("%s.configs[%d].enabled", field, i), c.Name+" is not served: Fairlead has no web tools; an MCP server can bring some")
+			return t, resource.Bad(fmt.Sprintf("%s.configs[%d].enabled", field, i), c.Name+" is not served: Fairlead has no web tools; an MCP server can bring some")
 		}
 	}
 	no := false

@@ -17,6 +17,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
@@ -45,9 +47,9 @@ func (s *workServer) queue(c *request) (*sessionv1.WorkQueue, error) {
 		return nil, err
 	}
 	if !isHosted(e) {
-		return nil, bad("environment_id", "the environment is not self_hosted, so it has no work queue")
+		return nil, resource.Bad("environment_id", "the environment is not self_hosted, so it has no work queue")
 	}
-	return s.queueOf(c, lastPart(e.GetName())), nil
+	return s.queueOf(c, wire.LastPart(e.GetName())), nil
 }
 
 func (s *workServer) queueOf(c *request, environment string) *sessionv1.WorkQueue {
@@ -60,13 +62,13 @@ func (s *workServer) queueOf(c *request, environment string) *sessionv1.WorkQueu
 
 // number reads a number of milliseconds or seconds in the query.
 func (c *request) number(name string, least, most, otherwise int64) (int64, error) {
-	text := c.r.URL.Query().Get(name)
+	text := c.R.URL.Query().Get(name)
 	if text == "" {
 		return otherwise, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, bad(name, fmt.Sprintf("%s is not a number from %d to %d", problem.Excerpt(text), least, most))
+		return 0, resource.Bad(name, fmt.Sprintf("%s is not a number from %d to %d", problem.Excerpt(text), least, most))
 	}
 	return n, nil
 }
@@ -81,9 +83,9 @@ func (s *workServer) poll(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	worker := c.r.Header.Get("Anthropic-Worker-ID")
+	worker := c.R.Header.Get("Anthropic-Worker-ID")
 	if len(worker) > 256 || !utf8.ValidString(worker) {
-		return nil, bad("Anthropic-Worker-ID", "it has more than 256 bytes, or is not UTF-8")
+		return nil, resource.Bad("Anthropic-Worker-ID", "it has more than 256 bytes, or is not UTF-8")
 	}
 	q, err := s.queue(c)
 	if err != nil {
@@ -99,9 +101,9 @@ func (s *workServer) poll(c *request) (any, error) {
 		}
 		wait := time.NewTimer(min(lookAgain, max(0, time.Until(end))))
 		select {
-		case <-c.r.Context().Done():
+		case <-c.R.Context().Done():
 			wait.Stop()
-			return nil, c.r.Context().Err()
+			return nil, c.R.Context().Err()
 		case <-wait.C:
 		}
 		if !time.Now().Before(end) {
@@ -120,7 +122,7 @@ func workJSON(q *sessionv1.WorkQueue, w *sessionv1.Work) map[string]any {
 	}
 	kept := map[string]string{}
 	_ = json.Unmarshal([]byte(w.GetMetadataJson()), &kept) // an item without metadata has none
-	session := lastPart(w.GetSession())
+	session := wire.LastPart(w.GetSession())
 	return map[string]any{
 		"id": workPrefix + session + "_" + strconv.FormatInt(w.GetNumber(), 10), "type": "work", "environment_id": environmentPrefix + q.GetEnvironment(),
 		"data": map[string]any{"type": "session", "id": sessionPrefix + session}, "state": w.GetState(), "metadata": kept, "secret": nil,
@@ -133,17 +135,17 @@ var workID = regexp.MustCompile(`^work_([a-z0-9][a-z0-9-]{0,62})_([0-9]{1,18})$`
 
 // change changes the work item of a request, or reads it.
 func (s *workServer) change(c *request, r *sessionv1.ChangeWorkRequest) (*sessionv1.ChangeWorkResponse, error) {
-	found := workID.FindStringSubmatch(c.id[1])
+	found := workID.FindStringSubmatch(c.ID[1])
 	if found == nil {
-		return nil, none("work item", c.id[1])
+		return nil, resource.None("work item", c.ID[1])
 	}
-	r.Queue, r.Session = s.queueOf(c, lastPart(environmentName(c.id[0]))), "sessions/"+found[1]
+	r.Queue, r.Session = s.queueOf(c, wire.LastPart(environmentName(c.ID[0]))), "sessions/"+found[1]
 	r.Number, _ = strconv.ParseInt(found[2], 10, 64) // 18 digits fit
 	ctx, cancel := s.service(c)
 	defer cancel()
 	got, err := s.queues.ChangeWork(ctx, r)
 	if err == nil && got.GetWork() == nil {
-		err = none("work item", c.id[1])
+		err = resource.None("work item", c.ID[1])
 	}
 	return got, err
 }
@@ -159,7 +161,7 @@ func shownWork(r *sessionv1.ChangeWorkRequest, got *sessionv1.ChangeWorkResponse
 	case err != nil:
 		return nil, err
 	case got.GetRefused():
-		return nil, apierr.New(codes.Aborted, problem.Domain, ReasonBadField, "the work item has stopped already")
+		return nil, apierr.New(codes.Aborted, problem.Domain, resource.ReasonBadField, "the work item has stopped already")
 	}
 	return workJSON(r.GetQueue(), got.GetWork()), nil
 }
@@ -174,7 +176,7 @@ func (s *workServer) stopWork(c *request) (any, error) {
 	var in struct {
 		Force bool `json:"force"`
 	}
-	if err := c.decode(&in); err != nil {
+	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
 	r := &sessionv1.ChangeWorkRequest{Change: &sessionv1.ChangeWorkRequest_Stop_{Stop: &sessionv1.ChangeWorkRequest_Stop{Force: in.Force}}}
@@ -186,11 +188,11 @@ func (s *workServer) updateWork(c *request) (any, error) {
 	var in struct {
 		Metadata metadata `json:"metadata"`
 	}
-	if err := c.decode(&in); err != nil {
+	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
 	if in.Metadata == nil {
-		return nil, bad("metadata", "it is required")
+		return nil, resource.Bad("metadata", "it is required")
 	}
 	got, err := s.change(c, &sessionv1.ChangeWorkRequest{})
 	if err != nil {
@@ -218,9 +220,9 @@ func (s *workServer) heartbeat(c *request) (any, error) {
 		return nil, err
 	}
 	h := &sessionv1.ChangeWorkRequest_Heartbeat{Ttl: durationpb.New(time.Duration(ttl) * time.Second)}
-	expected := c.r.URL.Query().Get("expected_last_heartbeat")
+	expected := c.R.URL.Query().Get("expected_last_heartbeat")
 	if expected == "" {
-		return nil, bad("expected_last_heartbeat", "it is required: "+noHeartbeat+", or the last_heartbeat of the answer before")
+		return nil, resource.Bad("expected_last_heartbeat", "it is required: "+noHeartbeat+", or the last_heartbeat of the answer before")
 	}
 	if expected != noHeartbeat {
 		h.Expected = timestamppb.New(time.Unix(0, 0)) // no item has this one
@@ -246,7 +248,7 @@ func (s *workServer) heartbeat(c *request) (any, error) {
 
 // lostLease answers a worker that has not the item, with the state that its helper reads.
 func lostLease(c *request, state map[string]any) error {
-	id := c.w.Header().Get(headers.RequestID)
+	id := c.W.Header().Get(headers.RequestID)
 	body, err := json.Marshal(map[string]any{"type": "error", "request_id": id, "error": map[string]any{
 		"type": "invalid_request_error", "message": "another worker has the work item, or it is in the queue again: its last heartbeat is not the expected one",
 		"details": map[string]any{"error_code": "heartbeat_precondition_failed", "current_state": state},
@@ -254,9 +256,9 @@ func lostLease(c *request, state map[string]any) error {
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("Content-Type", "application/json")
-	c.w.WriteHeader(http.StatusPreconditionFailed)
-	_, _ = c.w.Write(body) // an error here means that the client has gone
+	c.W.Header().Set("Content-Type", "application/json")
+	c.W.WriteHeader(http.StatusPreconditionFailed)
+	_, _ = c.W.Write(body) // an error here means that the client has gone
 	return nil
 }
 
@@ -279,7 +281,7 @@ func (s *workServer) listWork(c *request) (any, error) {
 	next := ""
 	for i, w := range got.GetWork() {
 		if data = append(data, workJSON(q, w)); i+1 == l.limit {
-			next = sessionPrefix + lastPart(w.GetSession())
+			next = sessionPrefix + wire.LastPart(w.GetSession())
 		}
 	}
 	return page(data, next), nil

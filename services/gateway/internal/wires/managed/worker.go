@@ -2,11 +2,13 @@ package managed
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
@@ -21,7 +23,7 @@ const ReasonWorkerKey = "WORKER_KEY"
 // alone, for the sessions of its environment; for those the request goes on with the scopes that they need.
 func (c *request) authorize(rt route) error {
 	var ok bool
-	if c.caller, ok = principal.From(c.r.Context()); !ok {
+	if c.caller, ok = principal.From(c.R.Context()); !ok {
 		c.caller = principal.Default()
 	}
 	for _, scope := range c.caller.Scopes {
@@ -29,20 +31,20 @@ func (c *request) authorize(rt route) error {
 			c.queues = append(c.queues, environment)
 		}
 	}
-	ofQueue := strings.Contains(rt.template, "/work")
+	ofQueue := strings.Contains(rt.Template, "/work")
 	switch {
 	case len(c.queues) == 0 && ofQueue && len(c.caller.Scopes) > 0:
-		return notWorker("the key is limited to other scopes; make one with the scope " + workScope + strings.TrimPrefix(c.id[0], environmentPrefix))
+		return notWorker("the key is limited to other scopes; make one with the scope " + workScope + strings.TrimPrefix(c.ID[0], environmentPrefix))
 	case len(c.queues) == 0:
 		return nil
-	case ofQueue && !c.mayServe(lastPart(environmentName(c.id[0]))):
+	case ofQueue && !c.mayServe(wire.LastPart(environmentName(c.ID[0]))):
 		return notWorker("the key is of another environment")
-	case !ofQueue && !rt.worker:
+	case !ofQueue && !slices.Contains(workers, rt.Method+" "+rt.Template):
 		return notWorker("the key of an environment serves its work queue and the events of its sessions alone; use an API key")
 	}
 	p := c.caller
 	p.Scopes = []string{"environments.read", "sessions.read", "sessions.write"}
-	c.r = c.r.WithContext(principal.With(c.r.Context(), p))
+	c.R = c.R.WithContext(principal.With(c.R.Context(), p))
 	return nil
 }
 
@@ -65,5 +67,5 @@ func notWorker(what string) error {
 
 // service bounds a call of the internal services, which the gateway makes for the caller's tenant.
 func (s *base) service(c *request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(principal.With(c.r.Context(), principal.Service(c.caller.Tenant, c.caller.User)), s.wire.Timeout)
+	return context.WithTimeout(principal.With(c.R.Context(), principal.Service(c.caller.Tenant, c.caller.User)), s.wire.Timeout)
 }

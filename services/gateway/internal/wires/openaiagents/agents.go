@@ -8,6 +8,8 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // agentDoc is what our agents have no place for: it is in their metadata.
@@ -65,17 +67,17 @@ type compaction struct {
 func (p agentParams) unserved(in string) error {
 	switch {
 	case p.ServiceTier != nil && *p.ServiceTier != "auto" && *p.ServiceTier != "default":
-		return bad(in+"service_tier", problem.Excerpt(*p.ServiceTier)+" is not served, only auto and default")
+		return resource.Bad(in+"service_tier", problem.Excerpt(*p.ServiceTier)+" is not served, only auto and default")
 	case p.MultiAgent != nil && p.MultiAgent.Enabled:
-		return bad(in+"multi_agent.enabled", "it is not served; the subagents of Fairlead's agents are at /v1/agents")
+		return resource.Bad(in+"multi_agent.enabled", "it is not served; the subagents of Fairlead's agents are at /v1/agents")
 	case p.Compaction != nil && p.Compaction.Async != nil && *p.Compaction.Async:
-		return bad(in+"compaction.async", "it is not served; a turn waits while its conversation is made shorter")
+		return resource.Bad(in+"compaction.async", "it is not served; a turn waits while its conversation is made shorter")
 	case p.Text != nil && p.Text.Format.Type != "" && p.Text.Format.Type != "text" && p.Text.Format.Type != "json_schema":
-		return bad(in+"text.format.type", problem.Excerpt(p.Text.Format.Type)+" is neither text nor json_schema")
+		return resource.Bad(in+"text.format.type", problem.Excerpt(p.Text.Format.Type)+" is neither text nor json_schema")
 	}
 	for name, on := range p.Experimental {
 		if on {
-			return bad(in+"experimental."+problem.Excerpt(name), "it is not served")
+			return resource.Bad(in+"experimental."+problem.Excerpt(name), "it is not served")
 		}
 	}
 	return nil
@@ -94,7 +96,7 @@ func (s *base) apply(c *request, p agentParams, has map[string]json.RawMessage, 
 	}
 	if p.Model != nil {
 		if d.Model = *p.Model; d.Model == "" {
-			return bad(in+"model", "it is empty")
+			return resource.Bad(in+"model", "it is empty")
 		}
 		if spec.Model, err = s.model(c, d.Model, in+"model"); err != nil {
 			return err
@@ -119,7 +121,7 @@ func (s *base) apply(c *request, p agentParams, has map[string]json.RawMessage, 
 		d.Text = *p.Text
 		if spec.OutputSchemaJson = ""; d.Text.Format.Type == "json_schema" {
 			if spec.OutputSchemaJson = string(d.Text.Format.Schema); !strings.HasPrefix(spec.OutputSchemaJson, "{") {
-				return bad(in+"text.format.schema", "it is not a JSON Schema")
+				return resource.Bad(in+"text.format.schema", "it is not a JSON Schema")
 			}
 		}
 	}
@@ -157,7 +159,7 @@ func (s *base) model(c *request, id, field string) (string, error) {
 	if strings.HasPrefix(id, "gpt-") {
 		return "openai:" + id, nil
 	}
-	return "", bad(field, problem.Excerpt(id)+" is not a model of this server; GET /openai/v1/models lists them, as provider:model")
+	return "", resource.Bad(field, problem.Excerpt(id)+" is not a model of this server; GET /openai/v1/models lists them, as provider:model")
 }
 
 func agentName(id string) string { return "agents/" + strings.TrimPrefix(id, "agents/") }
@@ -166,7 +168,7 @@ func agentName(id string) string { return "agents/" + strings.TrimPrefix(id, "ag
 func docOf(metadataJSON, name, model string) *agentDoc {
 	d := &agentDoc{}
 	if !kept(metadataJSON, docName, d) {
-		d.Name, d.Model, d.Tools, d.Metadata = lastPart(name), model, []tool{}, map[string]string{}
+		d.Name, d.Model, d.Tools, d.Metadata = wire.LastPart(name), model, []tool{}, map[string]string{}
 		d.Text.Format.Type, d.Text.Verbosity = "text", "medium"
 	}
 	return d
@@ -179,7 +181,7 @@ func (d *agentDoc) configuration(name, instructions string) map[string]any {
 		effort = *d.Reasoning
 	}
 	return map[string]any{
-		"id": lastPart(name), "name": optional(d.Name), "instructions": optional(instructions), "model": d.Model, "tools": d.Tools, "reasoning": effort, "text": d.Text,
+		"id": wire.LastPart(name), "name": resource.Optional(d.Name), "instructions": resource.Optional(instructions), "model": d.Model, "tools": d.Tools, "reasoning": effort, "text": d.Text,
 		"multi_agent": map[string]any{"enabled": false, "max_concurrent_subagents": nil}, "service_tier": "auto",
 	}
 }
@@ -199,7 +201,7 @@ func (s *base) agent(c *request, id string) (*sessionv1.Agent, error) {
 	defer cancel()
 	got, err := s.agentClient.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: agentName(id)})
 	if err == nil && got.GetAgent().ArchiveTime != nil {
-		return nil, none("agent", id)
+		return nil, resource.None("agent", id)
 	}
 	return got.GetAgent(), err
 }
@@ -207,7 +209,7 @@ func (s *base) agent(c *request, id string) (*sessionv1.Agent, error) {
 // spec reads the newest version of an agent, which operators alone may.
 func (s *base) spec(c *request, a *sessionv1.Agent) (*sessionv1.AgentSpec, error) {
 	if a.GetVersion() == 0 {
-		return nil, bad("agent", lastPart(a.GetName())+" is of the server's configuration, and cannot be changed here")
+		return nil, resource.Bad("agent", wire.LastPart(a.GetName())+" is of the server's configuration, and cannot be changed here")
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
@@ -226,19 +228,19 @@ func (s *base) instructions(c *request, a *sessionv1.Agent) string {
 
 func (s *agentsServer) createAgent(c *request) (any, error) {
 	var p agentParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
 	if p.Model == nil {
-		return nil, bad("model", "it is required")
+		return nil, resource.Bad("model", "it is required")
 	}
 	spec, d := &sessionv1.AgentSpec{}, &agentDoc{}
-	if err := s.apply(c, p, fields(c.body), "", spec, d); err != nil {
+	if err := s.apply(c, p, resource.Fields(c.Body), "", spec, d); err != nil {
 		return nil, err
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.agentClient.CreateAgent(ctx, &sessionv1.CreateAgentRequest{Spec: spec, RequestId: c.key})
+	made, err := s.agentClient.CreateAgent(ctx, &sessionv1.CreateAgentRequest{Spec: spec, RequestId: c.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +248,7 @@ func (s *agentsServer) createAgent(c *request) (any, error) {
 }
 
 func (s *agentsServer) getAgent(c *request) (any, error) {
-	a, err := s.agent(c, c.id[0])
+	a, err := s.agent(c, c.ID[0])
 	if err != nil {
 		return nil, err
 	}
@@ -255,17 +257,17 @@ func (s *agentsServer) getAgent(c *request) (any, error) {
 
 func (s *agentsServer) updateAgent(c *request) (any, error) {
 	var p agentParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
 	return s.changeAgent(c, func(spec *sessionv1.AgentSpec, d *agentDoc) error {
-		return s.apply(c, p, fields(c.body), "", spec, d)
+		return s.apply(c, p, resource.Fields(c.Body), "", spec, d)
 	})
 }
 
 // changeAgent makes a new version of an agent.
 func (s *agentsServer) changeAgent(c *request, change func(*sessionv1.AgentSpec, *agentDoc) error) (any, error) {
-	a, err := s.agent(c, c.id[0])
+	a, err := s.agent(c, c.ID[0])
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +277,7 @@ func (s *agentsServer) changeAgent(c *request, change func(*sessionv1.AgentSpec,
 	}
 	d := &agentDoc{}
 	if !kept(spec.GetMetadataJson(), docName, d) {
-		return nil, bad("agent", lastPart(a.GetName())+" was made at another interface, and is changed there")
+		return nil, resource.Bad("agent", wire.LastPart(a.GetName())+" was made at another interface, and is changed there")
 	}
 	if err := change(spec, d); err != nil {
 		return nil, err
@@ -285,7 +287,7 @@ func (s *agentsServer) changeAgent(c *request, change func(*sessionv1.AgentSpec,
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.agentClient.UpdateAgent(ctx, &sessionv1.UpdateAgentRequest{Name: a.GetName(), Spec: spec, ExpectedVersion: a.GetVersion(), RequestId: c.key})
+	made, err := s.agentClient.UpdateAgent(ctx, &sessionv1.UpdateAgentRequest{Name: a.GetName(), Spec: spec, ExpectedVersion: a.GetVersion(), RequestId: c.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -294,16 +296,16 @@ func (s *agentsServer) changeAgent(c *request, change func(*sessionv1.AgentSpec,
 
 // deleteAgent archives an agent: its sessions keep their version of it.
 func (s *agentsServer) deleteAgent(c *request) (any, error) {
-	a, err := s.agent(c, c.id[0])
+	a, err := s.agent(c, c.ID[0])
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	if _, err := s.agentClient.ArchiveAgent(ctx, &sessionv1.ArchiveAgentRequest{Name: a.GetName(), RequestId: c.key}); err != nil {
+	if _, err := s.agentClient.ArchiveAgent(ctx, &sessionv1.ArchiveAgentRequest{Name: a.GetName(), RequestId: c.Key}); err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": lastPart(a.GetName()), "object": "agent.deleted", "deleted": true}, nil
+	return map[string]any{"id": wire.LastPart(a.GetName()), "object": "agent.deleted", "deleted": true}, nil
 }
 
 func (s *agentsServer) listAgents(c *request) (any, error) {
@@ -315,18 +317,12 @@ func (s *agentsServer) listAgents(c *request) (any, error) {
 	defer cancel()
 	var whole []entry
 	req := &sessionv1.ListAgentsRequest{PageSize: 1000}
-	for {
-		got, err := s.agentClient.ListAgents(ctx, req)
+	for a, err := range wire.All(ctx, s.agentClient.ListAgents, req, (*sessionv1.ListAgentsResponse).GetAgents) {
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range got.GetAgents() {
-			if !docOf(a.GetMetadataJson(), "", "").Inline {
-				whole = append(whole, entry{lastPart(a.GetName()), agentJSON(a, "")})
-			}
-		}
-		if req.PageToken = got.GetNextPageToken(); req.PageToken == "" {
-			break
+		if !docOf(a.GetMetadataJson(), "", "").Inline {
+			whole = append(whole, entry{wire.LastPart(a.GetName()), agentJSON(a, "")})
 		}
 	}
 	slices.SortStableFunc(whole, func(a, b entry) int {

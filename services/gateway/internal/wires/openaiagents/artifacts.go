@@ -13,6 +13,8 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // artifact is a file that a turn has left, in the folder for results.
@@ -30,14 +32,14 @@ func artifactID(path string) string {
 
 func (a artifact) json(session string) map[string]any {
 	return map[string]any{
-		"id": artifactID(a.GetPath()), "object": "agent.session.artifact", "session_id": lastPart(session), "turn_id": a.turn, "environment_id": environmentID(session),
+		"id": artifactID(a.GetPath()), "object": "agent.session.artifact", "session_id": wire.LastPart(session), "turn_id": a.turn, "environment_id": environmentID(session),
 		"path": "/workspace/" + a.GetPath(), "size_bytes": a.GetSize(), "created_at": a.at,
 	}
 }
 
 // artifacts returns the files of a session that turns have left and that are there, each with its latest turn.
 func (s *artifactsServer) artifacts(c *request, session string) (out []artifact, err error) {
-	log, err := s.wire.Events(c.r.Context(), session, 0, math.MaxInt64)
+	log, err := s.wire.Events(c.R.Context(), session, 0, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
@@ -45,17 +47,11 @@ func (s *artifactsServer) artifacts(c *request, session string) (out []artifact,
 	defer cancel()
 	there := map[string]*sessionv1.Artifact{}
 	req := &sessionv1.ListSessionArtifactsRequest{Parent: session, PageSize: 1000}
-	for {
-		got, err := s.files.ListSessionArtifacts(ctx, req)
+	for a, err := range wire.All(ctx, s.files.ListSessionArtifacts, req, (*sessionv1.ListSessionArtifactsResponse).GetArtifacts) {
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range got.GetArtifacts() {
-			there[a.GetPath()] = a
-		}
-		if req.PageToken = got.GetNextPageToken(); req.PageToken == "" {
-			break
-		}
+		there[a.GetPath()] = a
 	}
 	for _, ev := range log {
 		for _, changed := range ev.GetArtifactsChanged().GetArtifacts() {
@@ -64,7 +60,7 @@ func (s *artifactsServer) artifacts(c *request, session string) (out []artifact,
 				continue
 			}
 			out = slices.DeleteFunc(out, func(before artifact) bool { return before.GetPath() == a.GetPath() })
-			out = append(out, artifact{a, lastPart(ev.GetTurn()), ev.GetTime().GetSeconds()})
+			out = append(out, artifact{a, wire.LastPart(ev.GetTurn()), ev.GetTime().GetSeconds()})
 		}
 	}
 	return out, nil
@@ -75,7 +71,7 @@ func (s *artifactsServer) listArtifacts(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	session := sessionName(c.id[0])
+	session := sessionName(c.ID[0])
 	all, err := s.artifacts(c, session)
 	if err != nil {
 		return nil, err
@@ -91,16 +87,16 @@ func (s *artifactsServer) listArtifacts(c *request) (any, error) {
 
 // artifact finds the artifact of a request.
 func (s *artifactsServer) artifact(c *request) (artifact, error) {
-	all, err := s.artifacts(c, sessionName(c.id[0]))
+	all, err := s.artifacts(c, sessionName(c.ID[0]))
 	if err != nil {
 		return artifact{}, err
 	}
 	for _, a := range all {
-		if artifactID(a.GetPath()) == c.id[1] {
+		if artifactID(a.GetPath()) == c.ID[1] {
 			return a, nil
 		}
 	}
-	return artifact{}, none("artifact", c.id[1])
+	return artifact{}, resource.None("artifact", c.ID[1])
 }
 
 func (s *artifactsServer) getArtifact(c *request) (any, error) {
@@ -108,7 +104,7 @@ func (s *artifactsServer) getArtifact(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.json(sessionName(c.id[0])), nil
+	return a.json(sessionName(c.ID[0])), nil
 }
 
 func (s *artifactsServer) deleteArtifact(c *request) (any, error) {
@@ -118,10 +114,10 @@ func (s *artifactsServer) deleteArtifact(c *request) (any, error) {
 	}
 	ctx, cancel := s.within(c)
 	defer cancel()
-	if _, err := s.files.DeleteSessionFile(ctx, &sessionv1.DeleteSessionFileRequest{Parent: sessionName(c.id[0]), Path: a.GetPath(), RequestId: c.key}); err != nil {
+	if _, err := s.files.DeleteSessionFile(ctx, &sessionv1.DeleteSessionFileRequest{Parent: sessionName(c.ID[0]), Path: a.GetPath(), RequestId: c.Key}); err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": c.id[1], "object": "agent.session.artifact.deleted", "deleted": true}, nil
+	return map[string]any{"id": c.ID[1], "object": "agent.session.artifact.deleted", "deleted": true}, nil
 }
 
 // artifactContent answers with the bytes of a file.
@@ -130,18 +126,18 @@ func (s *artifactsServer) artifactContent(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := s.files.ReadSessionFile(c.r.Context(), &sessionv1.ReadSessionFileRequest{Parent: sessionName(c.id[0]), Path: a.GetPath()})
+	from, err := s.files.ReadSessionFile(c.R.Context(), &sessionv1.ReadSessionFileRequest{Parent: sessionName(c.ID[0]), Path: a.GetPath()})
 	if err != nil {
 		return nil, err
 	}
 	if _, err := from.Recv(); err != nil { // the first message describes the file
 		return nil, err
 	}
-	h := c.w.Header()
+	h := c.W.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(strings.TrimSuffix(a.GetPath(), "/"))}))
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	control := http.NewResponseController(c.w)
+	control := http.NewResponseController(c.W)
 	for {
 		m, err := from.Recv()
 		if errors.Is(err, io.EOF) {
@@ -151,7 +147,7 @@ func (s *artifactsServer) artifactContent(c *request) (any, error) {
 			panic(http.ErrAbortHandler) // an answer that ends well would look whole
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(s.wire.WriteTimeout))
-		if _, err := c.w.Write(m.GetData()); err != nil {
+		if _, err := c.W.Write(m.GetData()); err != nil {
 			return nil, nil //nolint:nilerr // the client has gone
 		}
 	}

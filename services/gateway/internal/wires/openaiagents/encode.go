@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // Event is an event of the wire.
@@ -148,7 +149,7 @@ const (
 )
 
 // Ids of items.
-func messageID(turn string) string { return "msg_u_" + lastPart(turn) }
+func messageID(turn string) string { return "msg_u_" + wire.LastPart(turn) }
 func callItem(call string) string  { return "call_" + call }
 func outputItem(call string) string {
 	return "out_" + call
@@ -160,9 +161,6 @@ func (b *block) id() string {
 	}
 	return fmt.Sprintf("msg_%d", b.seq)
 }
-
-// lastPart returns the id in a resource name.
-func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // Add returns the events that an event of the log leads to.
 func (e *Encoder) Add(ev *sessionv1.Event) []Event {
@@ -208,7 +206,7 @@ func (e *Encoder) add(kind string, pairs ...any) map[string]any {
 // inTurn adds an event of the active turn.
 func (e *Encoder) inTurn(kind string, pairs ...any) map[string]any {
 	body := e.add(kind, pairs...)
-	body["session_id"], body["turn_id"] = e.session, lastPart(e.active.GetName())
+	body["session_id"], body["turn_id"] = e.session, wire.LastPart(e.active.GetName())
 	return body
 }
 

@@ -72,7 +72,7 @@ func (e *Encoder) use(c *call) {
 		return
 	}
 	c.told, c.index = true, e.next()
-	e.inTurn(itemAdded, "output_index", c.index, "item", c.item(lastPart(e.active.GetName())))
+	e.inTurn(itemAdded, "output_index", c.index, "item", c.item(wire.LastPart(e.active.GetName())))
 }
 
 // says tells what a running command prints. A character that is cut waits for its rest.
@@ -133,7 +133,7 @@ func (e *Encoder) answered(r *sessionv1.QuestionResolved) {
 		status, text = failed, "There is no answer."
 	}
 	e.use(c)
-	item := c.item(lastPart(e.active.GetName()))
+	item := c.item(wire.LastPart(e.active.GetName()))
 	item["status"] = status
 	e.inTurn(itemDone, "output_index", c.index, "item", item)
 	e.returned(c, status, text)
@@ -148,7 +148,7 @@ func (e *Encoder) result(f *sessionv1.ToolCallFinished) {
 	c.done = true
 	e.commit()
 	e.use(c)
-	turn := lastPart(e.active.GetName())
+	turn := wire.LastPart(e.active.GetName())
 	item, status, text := c.item(turn), completed, plain(f.GetContent())
 	switch f.GetOutcome() {
 	case sessionv1.ToolOutcome_TOOL_OUTCOME_OK:
@@ -177,7 +177,7 @@ func (e *Encoder) result(f *sessionv1.ToolCallFinished) {
 
 // returned tells the result of a function of the client's.
 func (e *Encoder) returned(c *call, status, text string) {
-	out := map[string]any{"id": outputItem(c.id), "type": "function_call_output", "turn_id": lastPart(e.active.GetName()), "call_id": c.id, "output": nil, "error": nil, "status": status}
+	out := map[string]any{"id": outputItem(c.id), "type": "function_call_output", "turn_id": wire.LastPart(e.active.GetName()), "call_id": c.id, "output": nil, "error": nil, "status": status}
 	if status == completed {
 		out["output"] = text
 	} else {

@@ -6,6 +6,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // output takes the events of model calls. It reports whether the event is one of them.
@@ -85,7 +86,7 @@ func (e *Encoder) inBlock(b *block, message, thinking string, pairs ...any) {
 func (e *Encoder) begin(b *block) {
 	b.seq, b.index = e.at.GetFirstSeq(), e.next()
 	e.step.blocks = append(e.step.blocks, b)
-	e.inTurn(itemAdded, "output_index", b.index, "item", b.item(lastPart(e.active.GetName()), inProgress, nil))
+	e.inTurn(itemAdded, "output_index", b.index, "item", b.item(wire.LastPart(e.active.GetName()), inProgress, nil))
 	empty := outputPart("")
 	if b.thinking {
 		empty = summaryPart("")
@@ -131,7 +132,7 @@ func (e *Encoder) commit() {
 	}
 	for _, b := range e.step.blocks {
 		e.end(b)
-		e.inTurn(itemDone, "output_index", b.index, "item", b.item(lastPart(e.active.GetName()), completed, phase))
+		e.inTurn(itemDone, "output_index", b.index, "item", b.item(wire.LastPart(e.active.GetName()), completed, phase))
 	}
 	e.step.blocks = nil
 }
@@ -139,7 +140,7 @@ func (e *Encoder) commit() {
 // drop tells that what the step has said is not part of the conversation, and that no call runs any more.
 func (e *Encoder) drop() {
 	for _, b := range e.step.blocks {
-		e.inTurn(itemDone, "output_index", b.index, "item", b.item(lastPart(e.active.GetName()), incomplete, nil))
+		e.inTurn(itemDone, "output_index", b.index, "item", b.item(wire.LastPart(e.active.GetName()), incomplete, nil))
 	}
 	for _, id := range e.step.calls {
 		if c := e.calls[id]; c != nil && !c.told {

@@ -9,11 +9,12 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // turn takes the events of turns. It reports whether the event is one of them.
 func (e *Encoder) turn(ev *sessionv1.Event) bool {
-	id := lastPart(ev.GetTurn())
+	id := wire.LastPart(ev.GetTurn())
 	switch b := ev.GetBody().(type) {
 	case *sessionv1.Event_TurnQueued:
 		e.queued[id] = &sessionv1.Turn{Name: ev.GetTurn(), State: sessionv1.TurnState_TURN_STATE_QUEUED, CreateTime: ev.GetTime()}
@@ -62,7 +63,7 @@ func (e *Encoder) started(id string) {
 }
 
 func (e *Encoder) tellTurn(what string, t *sessionv1.Turn) map[string]any {
-	return e.add(ofTurn+what, "session_id", e.session, "turn_id", lastPart(t.GetName()), "turn", turnJSON(e.session, e.name, t))
+	return e.add(ofTurn+what, "session_id", e.session, "turn_id", wire.LastPart(t.GetName()), "turn", turnJSON(e.session, e.name, t))
 }
 
 // message tells what the user has said, once the turn takes it in.
@@ -73,7 +74,7 @@ func (e *Encoder) message(turn string) {
 	}
 	delete(e.said, turn)
 	e.inTurn(itemAdded, "output_index", nil, "item", map[string]any{
-		"id": messageID(turn), "type": kindMessage, "role": "user", "turn_id": lastPart(e.active.GetName()), "content": content, "phase": nil, "status": completed,
+		"id": messageID(turn), "type": kindMessage, "role": "user", "turn_id": wire.LastPart(e.active.GetName()), "content": content, "phase": nil, "status": completed,
 	})
 }
 
@@ -88,7 +89,7 @@ func (e *Encoder) greeting(text string) {
 func (e *Encoder) waiting(calls []string) {
 	e.commit()
 	e.actions = []any{}
-	turn := lastPart(e.active.GetName())
+	turn := wire.LastPart(e.active.GetName())
 	for _, id := range calls {
 		c := e.calls[id]
 		switch {
@@ -162,7 +163,7 @@ func (e *Encoder) finished(id string, f *sessionv1.TurnFinished) {
 		delete(e.steered, id)
 		return // it was part of another one
 	}
-	if e.active == nil || lastPart(e.active.GetName()) != id {
+	if e.active == nil || wire.LastPart(e.active.GetName()) != id {
 		return // it was cancelled before it began
 	}
 	if f.GetState() == sessionv1.TurnState_TURN_STATE_COMPLETE {
@@ -222,7 +223,7 @@ func turnStatus(s sessionv1.TurnState) string {
 // turnJSON returns a turn as the wire has it.
 func turnJSON(session, agent string, t *sessionv1.Turn) map[string]any {
 	out := map[string]any{
-		"id": lastPart(t.GetName()), "object": "agent.session.turn", "session_id": session, "agent_id": agent, "subagent_id": nil, "status": turnStatus(t.GetState()),
+		"id": wire.LastPart(t.GetName()), "object": "agent.session.turn", "session_id": session, "agent_id": agent, "subagent_id": nil, "status": turnStatus(t.GetState()),
 		"created_at": t.GetCreateTime().GetSeconds(), "started_at": seconds(t.GetStartTime()), "completed_at": seconds(t.GetEndTime()), "error": nil, "usage": nil,
 	}
 	if t.GetUsage() != nil {

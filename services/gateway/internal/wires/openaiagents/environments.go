@@ -14,6 +14,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
@@ -76,7 +77,7 @@ func (p environmentParams) unserved() error {
 		{"desktop", "it is not served", p.Desktop != nil && p.Desktop.Enabled},
 	} {
 		if x.has {
-			return bad("environment."+x.field, x.why)
+			return resource.Bad("environment."+x.field, x.why)
 		}
 	}
 	return nil
@@ -85,16 +86,16 @@ func (p environmentParams) unserved() error {
 // surroundings returns what a session's environment becomes. Nothing is made yet.
 func (s *base) surroundings(c *request, p *environmentParams) (x surroundings, err error) {
 	if p == nil || p.Type == "" {
-		return x, bad("environment", `it is required, such as {"type":"none"} or {"type":"openai_hosted"}`)
+		return x, resource.Bad("environment", `it is required, such as {"type":"none"} or {"type":"openai_hosted"}`)
 	}
 	switch p.Type {
 	case "none":
 		return surroundings{shown: map[string]any{"type": "none"}, none: true}, nil
 	case "openai_hosted":
 	case "self_hosted":
-		return x, bad("environment.type", "self_hosted is not served: the protocol of its executor is not public; openai_hosted runs commands in Fairlead's sandbox")
+		return x, resource.Bad("environment.type", "self_hosted is not served: the protocol of its executor is not public; openai_hosted runs commands in Fairlead's sandbox")
 	default:
-		return x, bad("environment.type", problem.Excerpt(p.Type)+" is neither none nor openai_hosted")
+		return x, resource.Bad("environment.type", problem.Excerpt(p.Type)+" is neither none nor openai_hosted")
 	}
 	if err := p.unserved(); err != nil {
 		return x, err
@@ -106,7 +107,7 @@ func (s *base) surroundings(c *request, p *environmentParams) (x surroundings, e
 	}
 	if p.Template != nil {
 		if p.Network != nil || len(p.Setup) > 0 {
-			return x, bad("environment.environment_template_id", "it goes without network and setup_commands: the template has them")
+			return x, resource.Bad("environment.environment_template_id", "it goes without network and setup_commands: the template has them")
 		}
 		x.name = "environments/" + strings.TrimPrefix(*p.Template, "environments/")
 		return x, nil
@@ -118,10 +119,10 @@ func (s *base) surroundings(c *request, p *environmentParams) (x surroundings, e
 	for i, command := range p.Setup {
 		field := fmt.Sprintf("environment.setup_commands[%d]", i)
 		if command.Command == "" {
-			return x, bad(field+".command", "it is required")
+			return x, resource.Bad(field+".command", "it is required")
 		}
 		if command.Folder != nil && *command.Folder != "/workspace" {
-			return x, bad(field+".cwd", problem.Excerpt(*command.Folder)+" is not served; commands run in /workspace")
+			return x, resource.Bad(field+".cwd", problem.Excerpt(*command.Folder)+" is not served; commands run in /workspace")
 		}
 		spec.Setup = append(spec.Setup, command.Command)
 	}
@@ -137,7 +138,7 @@ func (s *base) network(c *request, p *networkParams, shown map[string]any) (rule
 		return nil, nil
 	}
 	if len(p.Blocked) > 0 {
-		return nil, bad("environment.network.blocked_domains", "it is not served; name what is allowed")
+		return nil, resource.Bad("environment.network.blocked_domains", "it is not served; name what is allowed")
 	}
 	shown["access"] = p.Access
 	switch p.Access {
@@ -157,7 +158,7 @@ func (s *base) network(c *request, p *networkParams, shown map[string]any) (rule
 		}
 		shown["allowed_domains"] = append([]string{}, p.Allowed...)
 	default:
-		return nil, bad("environment.network.access", problem.Excerpt(p.Access)+" is none of enabled, disabled and restricted")
+		return nil, resource.Bad("environment.network.access", problem.Excerpt(p.Access)+" is none of enabled, disabled and restricted")
 	}
 	return rules, nil
 }
@@ -174,7 +175,7 @@ func (s *base) settle(c *request, x *surroundings) error {
 	if _, err := s.environments.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: x.name}); err == nil {
 		return nil
 	}
-	_, err := s.environments.CreateEnvironment(ctx, &sessionv1.CreateEnvironmentRequest{EnvironmentId: id, Spec: x.spec, RequestId: c.part(2)})
+	_, err := s.environments.CreateEnvironment(ctx, &sessionv1.CreateEnvironmentRequest{EnvironmentId: id, Spec: x.spec, RequestId: c.Part(2)})
 	if apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS) {
 		return nil
 	}
@@ -198,7 +199,7 @@ func (s *base) inline(c *request, spec *sessionv1.AgentSpec, d *agentDoc) (*sess
 		got, err := s.agentClient.GetAgent(ctx, &sessionv1.GetAgentRequest{Name: "agents/" + id})
 		if apierr.Code(err) == codes.NotFound {
 			var made *sessionv1.CreateAgentResponse
-			made, err = s.agentClient.CreateAgent(ctx, &sessionv1.CreateAgentRequest{AgentId: id, Spec: spec, RequestId: c.part(3) + "." + strconv.Itoa(n)})
+			made, err = s.agentClient.CreateAgent(ctx, &sessionv1.CreateAgentRequest{AgentId: id, Spec: spec, RequestId: c.Part(3) + "." + strconv.Itoa(n)})
 			if apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS) {
 				continue // another request has made it
 			}
@@ -221,19 +222,19 @@ func (s *base) agentFor(c *request, id *string, raw json.RawMessage, x surroundi
 	var p agentParams
 	own := len(raw) > 0 && string(raw) != "null"
 	if own && json.Unmarshal(raw, &p) != nil {
-		return nil, nil, "", bad("agent", "it is not an agent")
+		return nil, nil, "", resource.Bad("agent", "it is not an agent")
 	}
 	spec, d := &sessionv1.AgentSpec{}, &agentDoc{}
 	if id == nil {
 		if p.Model == nil {
-			return nil, nil, "", bad("agent.model", "it is required without an agent_id")
+			return nil, nil, "", resource.Bad("agent.model", "it is required without an agent_id")
 		}
 	} else {
 		a, err := s.agent(c, *id)
 		if err != nil {
 			return nil, nil, "", err
 		}
-		if !own || len(fields(raw)) == 0 {
+		if !own || len(resource.Fields(raw)) == 0 {
 			return func() (*sessionv1.Agent, error) { return a, nil }, docOf(a.GetMetadataJson(), a.GetName(), a.GetModel()), s.instructions(c, a), nil
 		}
 		if spec, err = s.spec(c, a); err != nil {
@@ -241,7 +242,7 @@ func (s *base) agentFor(c *request, id *string, raw json.RawMessage, x surroundi
 		}
 		d = docOf(spec.GetMetadataJson(), a.GetName(), a.GetModel())
 	}
-	if err := s.apply(c, p, fields(raw), "agent.", spec, d); err != nil {
+	if err := s.apply(c, p, resource.Fields(raw), "agent.", spec, d); err != nil {
 		return nil, nil, "", err
 	}
 	if x.none {

@@ -13,6 +13,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
@@ -43,11 +44,11 @@ func (s *eventsServer) sendEvents(c *request) (any, error) {
 	var in struct {
 		Events []inputEvent `json:"events"`
 	}
-	if err := c.decode(&in); err != nil {
+	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
 	if len(in.Events) == 0 {
-		return nil, bad("events", "it is required, and not empty")
+		return nil, resource.Bad("events", "it is required, and not empty")
 	}
 	if err := wire.TooMany("events", len(in.Events), wire.MostEvents); err != nil {
 		return nil, err
@@ -65,11 +66,11 @@ func (s *eventsServer) sendEvents(c *request) (any, error) {
 		every = append(every, do)
 	}
 	for i, do := range every {
-		if err := do(c, c.part(i)); err != nil {
+		if err := do(c, c.Part(i)); err != nil {
 			return nil, err
 		}
 	}
-	c.w.WriteHeader(http.StatusAccepted)
+	c.W.WriteHeader(http.StatusAccepted)
 	return nil, nil
 }
 
@@ -85,7 +86,7 @@ func (s *eventsServer) prepare(c *request, x *sessionv1.Session, e inputEvent, f
 	case "mcp_approval_request_result":
 		return s.decided(c, x.GetName(), e, field)
 	}
-	return nil, bad(field+".type", problem.Excerpt(e.Type)+" is not served; the types are "+inputPrefix+"message, "+inputPrefix+"cancel, "+inputPrefix+"tool_result and "+inputPrefix+"mcp_approval_request_result")
+	return nil, resource.Bad(field+".type", problem.Excerpt(e.Type)+" is not served; the types are "+inputPrefix+"message, "+inputPrefix+"cancel, "+inputPrefix+"tool_result and "+inputPrefix+"mcp_approval_request_result")
 }
 
 // said returns what sends a message: to an idle session as a turn, and into a turn that is active.
@@ -95,7 +96,7 @@ func (s *eventsServer) said(x *sessionv1.Session, e inputEvent, field string) (s
 		return nil, err
 	}
 	if len(content) == 0 {
-		return nil, bad(field+".input", "it is required, and not empty")
+		return nil, resource.Bad(field+".input", "it is required, and not empty")
 	}
 	tools, _ := clientTools(sessionDocOf(x).Tools)
 	return func(c *request, key string) error {
@@ -126,9 +127,9 @@ func (s *eventsServer) toolResult(c *request, session string, e inputEvent, fiel
 	turn, _, _ := strings.Cut(e.Call, ".")
 	switch {
 	case e.Call == "":
-		return nil, bad(field+".call_id", "it is required")
+		return nil, resource.Bad(field+".call_id", "it is required")
 	case e.Success == nil:
-		return nil, bad(field+".success", "it is required")
+		return nil, resource.Bad(field+".success", "it is required")
 	case e.Turn != "" && e.Turn != turn:
 		return nil, unknownCall(e.Call)
 	}
@@ -139,8 +140,8 @@ func (s *eventsServer) toolResult(c *request, session string, e inputEvent, fiel
 	if !*e.Success && e.Error != nil && *e.Error != "" {
 		content = append(content, textOf(*e.Error))
 	}
-	if answer, err := s.wire.AskAnswer(c.r.Context(), session, e.Call, content, !*e.Success); errors.Is(err, wire.ErrForm) {
-		return nil, bad(field+".output", err.Error())
+	if answer, err := s.wire.AskAnswer(c.R.Context(), session, e.Call, content, !*e.Success); errors.Is(err, wire.ErrForm) {
+		return nil, resource.Bad(field+".output", err.Error())
 	} else if answer != nil || err != nil {
 		return s.answer(answer), err
 	}
@@ -180,13 +181,13 @@ func (s *eventsServer) decided(c *request, session string, e inputEvent, field s
 			return s.cancel(session, session+"/turns/"+turn), nil
 		}
 	default:
-		return nil, bad(field, problem.Excerpt(e.Answer.Decision)+" is none of approve, deny and cancel")
+		return nil, resource.Bad(field, problem.Excerpt(e.Answer.Decision)+" is none of approve, deny and cancel")
 	}
-	unknown := bad("request_id", problem.Excerpt(e.Request)+" is no approval that this session has asked for")
+	unknown := resource.Bad("request_id", problem.Excerpt(e.Request)+" is no approval that this session has asked for")
 	if !ok || turn == "" {
 		return nil, unknown
 	}
-	asked, err := s.wire.Asked(c.r.Context(), session, turn, call)
+	asked, err := s.wire.Asked(c.R.Context(), session, turn, call)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func inputOf(raw json.RawMessage) ([]*commonv1.Content, error) {
 	var text string
 	if len(raw) > 0 && json.Unmarshal(raw, &text) == nil {
 		if strings.TrimSpace(text) == "" && string(raw) != "null" {
-			return nil, bad("input", "it is empty")
+			return nil, resource.Bad("input", "it is empty")
 		}
 		if text == "" {
 			return nil, nil
@@ -232,7 +233,7 @@ func messages(raw json.RawMessage, field string) (out []*commonv1.Content, err e
 		Content json.RawMessage `json:"content"`
 	}
 	if json.Unmarshal(raw, &in) != nil {
-		return nil, bad(field, "it is no list of messages")
+		return nil, resource.Bad(field, "it is no list of messages")
 	}
 	if err := wire.TooMany(field, len(in), wire.MostContent); err != nil {
 		return nil, err
@@ -240,7 +241,7 @@ func messages(raw json.RawMessage, field string) (out []*commonv1.Content, err e
 	for i, m := range in {
 		place := fmt.Sprintf("%s[%d]", field, i)
 		if m.Role != "user" {
-			return nil, bad(place+".role", problem.Excerpt(m.Role)+" is not served, only user")
+			return nil, resource.Bad(place+".role", problem.Excerpt(m.Role)+" is not served, only user")
 		}
 		content, err := contents(m.Content, place+".content")
 		if err != nil {
@@ -266,7 +267,7 @@ func contents(raw json.RawMessage, field string) (out []*commonv1.Content, err e
 		URL  string `json:"image_url"`
 	}
 	if json.Unmarshal(raw, &in) != nil {
-		return nil, bad(field, "it is neither a text nor a list of parts")
+		return nil, resource.Bad(field, "it is neither a text nor a list of parts")
 	}
 	if err := wire.TooMany(field, len(in), wire.MostContent); err != nil {
 		return nil, err
@@ -276,7 +277,7 @@ func contents(raw json.RawMessage, field string) (out []*commonv1.Content, err e
 		switch p.Type {
 		case "input_text":
 			if p.Text == "" {
-				return nil, bad(place+".text", "it is empty")
+				return nil, resource.Bad(place+".text", "it is empty")
 			}
 			out = append(out, textOf(p.Text))
 		case "input_image":
@@ -286,7 +287,7 @@ func contents(raw json.RawMessage, field string) (out []*commonv1.Content, err e
 			}
 			out = append(out, &commonv1.Content{Kind: &commonv1.Content_Image{Image: m}})
 		default:
-			return nil, bad(place+".type", problem.Excerpt(p.Type)+" is neither input_text nor input_image")
+			return nil, resource.Bad(place+".type", problem.Excerpt(p.Type)+" is neither input_text nor input_image")
 		}
 	}
 	return out, nil
@@ -300,11 +301,11 @@ func image(url, field string) (*commonv1.Media, error) {
 	head, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
 	kind, encoded := strings.CutSuffix(head, ";base64")
 	if !ok || !encoded || !strings.HasPrefix(url, "data:") {
-		return nil, bad(field, "only data URLs (data:image/png;base64,…), file:// and workspace:// are served: Fairlead fetches nothing from elsewhere")
+		return nil, resource.Bad(field, "only data URLs (data:image/png;base64,…), file:// and workspace:// are served: Fairlead fetches nothing from elsewhere")
 	}
 	b, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
-		return nil, bad(field, "it is not base64")
+		return nil, resource.Bad(field, "it is not base64")
 	}
 	return &commonv1.Media{MediaType: kind, Data: b}, nil
 }

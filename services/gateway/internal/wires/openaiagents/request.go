@@ -2,42 +2,14 @@ package openaiagents
 
 import (
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
-	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
-
-// read reads the body of a request; an empty one counts as an empty object.
-func (s *base) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if err := codec.CheckContentEncoding(r.Header); err != nil {
-		return nil, err
-	}
-	body, err := codec.NewBody(w, r, s.wire.MaxBody, s.wire.BodyTimeout).Bytes()
-	if err == nil && len(strings.TrimSpace(string(body))) == 0 {
-		body = []byte("{}")
-	}
-	return body, err
-}
-
-// decode reads the JSON of a body; unknown fields are ignored.
-func (c *request) decode(to any) error { return wire.DecodeJSON(c.body, to) }
-
-// fields reports which fields an object has.
-func fields(object []byte) map[string]json.RawMessage {
-	out := map[string]json.RawMessage{}
-	_ = json.Unmarshal(object, &out) // decoding it has reported what is wrong
-	return out
-}
-
-// part returns the key of one of several effects of a request.
-func (c *request) part(n int) string { return c.key + "." + strconv.Itoa(n) }
 
 // list are the parameters that lists share.
 type list struct {
@@ -49,23 +21,13 @@ type list struct {
 
 // list reads the parameters of a list. Unknown ones are ignored.
 func (c *request) list() (list, error) {
-	q := c.r.URL.Query()
-	l := list{limit: 20, after: q.Get("after"), query: q}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return l, bad("limit", problem.Excerpt(text)+" is not a number above 0")
-		}
-		l.limit = min(n, 100)
+	q := c.R.URL.Query()
+	l := list{after: q.Get("after"), query: q}
+	var err error
+	if l.limit, err = c.Limit(20, 100); err == nil {
+		l.oldest, err = c.OldestFirst(false)
 	}
-	switch order := q.Get("order"); order {
-	case "", "desc":
-	case "asc":
-		l.oldest = true
-	default:
-		return l, bad("order", problem.Excerpt(order)+" is neither asc nor desc")
-	}
-	return l, nil
+	return l, err
 }
 
 // entry is what a list has.
@@ -126,22 +88,14 @@ func (m metadata) checked() (map[string]string, error) {
 	out := map[string]string{}
 	for k, v := range m {
 		if k == "" || utf8.RuneCountInString(k) > 64 || utf8.RuneCountInString(v) > 512 {
-			return nil, bad("metadata", "a key has 1 to 64 characters, and a value at most 512: "+problem.Excerpt(k))
+			return nil, resource.Bad("metadata", "a key has 1 to 64 characters, and a value at most 512: "+problem.Excerpt(k))
 		}
 		out[k] = v
 	}
 	if len(out) > 16 {
-		return nil, bad("metadata", "there are at most 16 pairs")
+		return nil, resource.Bad("metadata", "there are at most 16 pairs")
 	}
 	return out, nil
-}
-
-// optional returns null for an empty text.
-func optional(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
 }
 
 // keep returns the metadata of a resource of ours with a value of this wire; those of other programs stay.
@@ -158,6 +112,6 @@ func keep(text, name string, value any) string {
 
 // kept reads a value of this wire from the metadata of a resource. It reports whether there is one.
 func kept(text, name string, value any) bool {
-	own := fields([]byte(text))
+	own := resource.Fields([]byte(text))
 	return len(own[name]) > 0 && wire.DecodeJSON(own[name], value) == nil // every digit of a schema stays
 }

@@ -5,7 +5,6 @@ package openaiagents
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/door"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
@@ -29,7 +29,7 @@ const Prefix = "/openai/v1"
 
 // Server serves the wire. It is safe for concurrent use.
 type Server struct {
-	routes []route
+	routes resource.Routes[*request]
 	*base
 }
 
@@ -58,37 +58,23 @@ func New(shared *wire.Server, session grpc.ClientConnInterface) *Server {
 	return &Server{base: b, routes: table(&agentsServer{b}, &sessionsServer{b}, &eventsServer{b}, &artifactsServer{b}, &subagentsServer{&eventsServer{b}})}
 }
 
-// handler answers a request with what it returns as JSON; with nil it has answered itself.
-type handler func(c *request) (any, error)
-
-// route is one path of the wire.
-type route struct {
-	method, template string
-	path             *regexp.Regexp
-	serve            handler
-}
-
 // request is one request.
-type request struct {
-	w    http.ResponseWriter
-	r    *http.Request
-	id   []string // the parts of the path that are ids
-	body []byte
-	key  string // the idempotency key; empty for reads
+type request struct{ resource.Request }
+
+type (
+	handler = func(c *request) (any, error)
+	route   = resource.Route[*request]
+)
+
+func on(method, template string, serve handler) route {
+	return resource.On(method, Prefix+template, serve)
 }
 
-var parameter = regexp.MustCompile(`\\\{[a-z]+\\\}`)
-
-func on(method, template string, h handler) route {
-	pattern := parameter.ReplaceAllString(regexp.QuoteMeta(Prefix+template), `([^/]+)`)
-	return route{method, Prefix + template, regexp.MustCompile("^" + pattern + "$"), h}
-}
-
-func table(agents *agentsServer, sessions *sessionsServer, events *eventsServer, artifacts *artifactsServer, subagents *subagentsServer) []route {
+func table(agents *agentsServer, sessions *sessionsServer, events *eventsServer, artifacts *artifactsServer, subagents *subagentsServer) resource.Routes[*request] {
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	const session = "/agents/sessions/{session}"
 	const subagent = session + "/subagents/{subagent}"
-	return []route{
+	return resource.Routes[*request]{
 		on(post, "/agents/sessions", sessions.createSession), on(get, "/agents/sessions", sessions.listSessions),
 		on(get, session, sessions.getSession), on(post, session, sessions.updateSession), on(remove, session, sessions.deleteSession),
 		on(post, session+"/events", events.sendEvents), on(get, session+"/events", events.streamEvents),
@@ -116,45 +102,28 @@ func (s *Server) Match(method, path string) *door.Route {
 	if !all.MatchString(path) || !utf8.ValidString(path) { // gRPC cannot transport it
 		return nil
 	}
-	rt, template := &door.Route{}, ""
-	for _, on := range s.routes {
-		ids := on.path.FindStringSubmatch(path)
-		if ids == nil || never.MatchString(path) || template != "" && template != on.template {
-			continue
+	if !never.MatchString(path) {
+		if rt := s.routes.Match(method, path, true, s.serve); rt != nil {
+			return rt
 		}
-		template, rt.Pattern, rt.Allow = on.template, method+" "+on.template, append(rt.Allow, on.method)
-		if method == on.method {
-			rt.Serve = func(w http.ResponseWriter, r *http.Request) error {
-				return s.serve(on, &request{w: w, r: r, id: ids[1:]})
-			}
-		}
-	}
-	if template != "" {
-		return rt
 	}
 	return door.At(method, Prefix+"/{other}", []string{http.MethodGet, http.MethodPost, http.MethodDelete}, notServed)
 }
 
 // serve answers a request on a route.
-func (s *Server) serve(on route, c *request) (err error) {
-	if c.r.Method == http.MethodPost {
-		if c.body, err = s.read(c.w, c.r); err != nil {
+func (s *Server) serve(on route, r resource.Request) (err error) {
+	c := &request{r}
+	if c.R.Method == http.MethodPost {
+		if err := c.Read(s.wire); err != nil {
 			return err
 		}
 	}
-	if c.r.Method != http.MethodGet {
-		if c.key, err = s.wire.Claim(c.r, "openai-agents", c.body); err != nil {
+	if c.R.Method != http.MethodGet {
+		if c.Key, err = s.wire.Claim(c.R, "openai-agents", c.Body); err != nil {
 			return err
 		}
 	}
-	answer, err := on.serve(c)
-	if wire.Misnamed(err) {
-		err = none("resource", strings.Join(c.id, "/"))
-	}
-	if err != nil || answer == nil {
-		return err
-	}
-	return write(c.w, answer)
+	return c.Answer(on.Serve(c))
 }
 
 // notServed refuses a request for what Fairlead does not have.
@@ -162,17 +131,6 @@ func notServed(_ http.ResponseWriter, r *http.Request) error {
 	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, strings.TrimPrefix(r.URL.Path, Prefix)+
 		" is not served: Fairlead serves agents and sessions of this API, with events, turns, items, artifacts and subagents. "+
 		"It has no automations, vaults, environments or traces under it; schedules and environments of its own are at /v1")
-}
-
-// write answers with JSON.
-func write(w http.ResponseWriter, answer any) error {
-	b, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(b) // an error here means that the client has gone
-	return nil
 }
 
 // names are our fields that have another name on the wire.
@@ -207,25 +165,10 @@ func (s *Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	modelapi.OpenAI.Write(w, f, w.Header().Get(headers.RequestID))
 }
 
-// Reasons of errors of this wire.
-const (
-	// ReasonBadField is the reason of a request with a field that is wrong or not served.
-	ReasonBadField = "BAD_FIELD"
-	// ReasonUnknownCall is the reason of a result for a call that waits for none. Clients ask again for a while.
-	ReasonUnknownCall = "UNKNOWN_CALL"
-)
-
-// bad refuses a request because of a field.
-func bad(field, what string) error {
-	return apierr.New(codes.InvalidArgument, problem.Domain, ReasonBadField, field+": "+what, apierr.Field(field, what))
-}
-
-// none refuses a request for a resource that is not there.
-func none(what, id string) error {
-	return apierr.New(codes.NotFound, problem.Domain, problem.ReasonPathNotFound, "there is no "+what+" "+problem.Excerpt(id))
-}
+// ReasonUnknownCall is the reason of a result for a call that waits for none. Clients ask again for a while.
+const ReasonUnknownCall = "UNKNOWN_CALL"
 
 // within bounds a call of a service.
 func (s *base) within(c *request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.r.Context(), s.wire.Timeout)
+	return context.WithTimeout(c.R.Context(), s.wire.Timeout)
 }

@@ -9,6 +9,8 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // sessionDoc is what our sessions have no place for.
@@ -46,7 +48,7 @@ func (p sessionParams) budget() (*sessionv1.Budget, json.Number, error) {
 	}
 	n, err := p.Spend.Limit.Float64()
 	if err != nil || n <= 0 || n > math.MaxInt64/nanoPerCent/2 {
-		return nil, "", bad("spend_control.limit", problem.Excerpt(p.Spend.Limit.String())+" is not a number of cents above 0")
+		return nil, "", resource.Bad("spend_control.limit", problem.Excerpt(p.Spend.Limit.String())+" is not a number of cents above 0")
 	}
 	return &sessionv1.Budget{MaxCostNanoUsd: int64(math.Round(n * nanoPerCent))}, *p.Spend.Limit, nil
 }
@@ -55,23 +57,23 @@ func (p sessionParams) budget() (*sessionv1.Budget, json.Number, error) {
 func (p sessionParams) check() ([]*commonv1.Content, error) {
 	switch {
 	case len(p.Vaults) > 0:
-		return nil, bad("vault_ids", "vaults are not served; users log in to MCP servers, and operators configure credentials")
+		return nil, resource.Bad("vault_ids", "vaults are not served; users log in to MCP servers, and operators configure credentials")
 	case p.Review != nil && *p.Review != "none":
-		return nil, bad("review", problem.Excerpt(*p.Review)+" is not served, only none")
+		return nil, resource.Bad("review", problem.Excerpt(*p.Review)+" is not served, only none")
 	}
 	content, err := inputOf(p.Input)
 	if err != nil {
 		return nil, err
 	}
 	if len(content) == 0 && (p.Stream || p.Environment != nil && p.Environment.Type == "none") {
-		return nil, bad("input", "it is required for a stream, and without an environment")
+		return nil, resource.Bad("input", "it is required for a stream, and without an environment")
 	}
 	return content, nil
 }
 
 func (s *sessionsServer) createSession(c *request) (any, error) {
 	var p sessionParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
 	content, err := p.check()
@@ -98,7 +100,7 @@ func (s *sessionsServer) createSession(c *request) (any, error) {
 		want.Permissions = withoutTools()
 	}
 	if p.Stream { // a stream that there is no room for makes nothing
-		release, err := s.wire.Acquire(c.r)
+		release, err := s.wire.Acquire(c.R)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +142,7 @@ func (d *sessionDoc) json(before string) (string, error) {
 		text = keep(before, sessionDocName, d)
 	}
 	if len(text) > mostDoc {
-		return "", bad("agent.tools", "the tools and texts need more than 256 KiB")
+		return "", resource.Bad("agent.tools", "the tools and texts need more than 256 KiB")
 	}
 	return text, nil
 }
@@ -154,13 +156,13 @@ func (s *sessionsServer) begin(c *request, a *sessionv1.Agent, want *sessionv1.S
 	want.MetadataJson = text
 	ctx, cancel := s.within(c)
 	defer cancel()
-	made, err := s.wire.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: want, RequestId: c.key})
+	made, err := s.wire.Sessions.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: want, RequestId: c.Key})
 	if err != nil {
 		return nil, "", err
 	}
 	x := made.GetSession()
 	if x.GetAgentVersion() != a.GetVersion() { // the agent was changed meanwhile
-		if a, err = s.agent(c, lastPart(x.GetAgent())); err != nil {
+		if a, err = s.agent(c, wire.LastPart(x.GetAgent())); err != nil {
 			return nil, "", err
 		}
 		d.describe(a, docOf(a.GetMetadataJson(), a.GetName(), a.GetModel()), s.instructions(c, a))
@@ -172,7 +174,7 @@ func (s *sessionsServer) begin(c *request, a *sessionv1.Agent, want *sessionv1.S
 		return x, "", nil
 	}
 	tools, _ := clientTools(d.Tools)
-	turn, err := s.wire.Sessions.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: x.GetName(), Content: content, ClientTools: tools, RequestId: c.part(1)})
+	turn, err := s.wire.Sessions.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: x.GetName(), Content: content, ClientTools: tools, RequestId: c.Part(1)})
 	if err != nil {
 		return nil, "", err
 	}
@@ -186,7 +188,7 @@ func (s *sessionsServer) keepDoc(ctx context.Context, c *request, x *sessionv1.S
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.wire.Sessions.UpdateSession(ctx, &sessionv1.UpdateSessionRequest{Name: x.GetName(), MetadataJson: &text, RequestId: c.part(part)})
+	done, err := s.wire.Sessions.UpdateSession(ctx, &sessionv1.UpdateSessionRequest{Name: x.GetName(), MetadataJson: &text, RequestId: c.Part(part)})
 	return done.GetSession(), err
 }
 
@@ -204,7 +206,7 @@ func sessionDocOf(x *sessionv1.Session) *sessionDoc {
 }
 
 // environmentID is the id of a session's environment: its workspace.
-func environmentID(session string) string { return "env_" + lastPart(session) }
+func environmentID(session string) string { return "env_" + wire.LastPart(session) }
 
 // plainSession returns a session as the wire has it, without what it waits for.
 func plainSession(x *sessionv1.Session) map[string]any {
@@ -213,7 +215,7 @@ func plainSession(x *sessionv1.Session) map[string]any {
 		d.Environment["id"] = environmentID(x.GetName())
 	}
 	out := map[string]any{
-		"id": lastPart(x.GetName()), "object": "agent.session", "status": statusIdle, "agent": d.Agent, "environment": d.Environment, "required_actions": []any{},
+		"id": wire.LastPart(x.GetName()), "object": "agent.session", "status": statusIdle, "agent": d.Agent, "environment": d.Environment, "required_actions": []any{},
 		"error": nil, "metadata": d.Metadata, "usage": nil, "vault_ids": []any{}, "review": "none",
 		"created_at": x.GetCreateTime().GetSeconds(), "last_active_at": x.GetUpdateTime().GetSeconds(),
 	}
@@ -252,7 +254,7 @@ func (s *base) sessionJSON(c *request, x *sessionv1.Session) (any, error) {
 func (s *base) session(c *request) (*sessionv1.Session, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.wire.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.id[0])})
+	got, err := s.wire.Sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: sessionName(c.ID[0])})
 	return got.GetSession(), err
 }
 
@@ -266,13 +268,13 @@ func (s *sessionsServer) getSession(c *request) (any, error) {
 
 func (s *sessionsServer) updateSession(c *request) (any, error) {
 	var p sessionParams
-	if err := c.decode(&p); err != nil {
+	if err := c.Decode(&p); err != nil {
 		return nil, err
 	}
-	has := fields(c.body)
+	has := resource.Fields(c.Body)
 	for _, field := range []string{"agent", "spend_control", "environment"} {
 		if raw, ok := has[field]; ok && string(raw) != "null" {
-			return nil, bad(field, "it cannot be changed in a session of Fairlead; begin a new session")
+			return nil, resource.Bad(field, "it cannot be changed in a session of Fairlead; begin a new session")
 		}
 	}
 	if _, err := p.check(); err != nil {
@@ -299,11 +301,11 @@ func (s *sessionsServer) updateSession(c *request) (any, error) {
 func (s *sessionsServer) deleteSession(c *request) (any, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	name := sessionName(c.id[0])
-	if _, err := s.wire.Sessions.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: name, RequestId: c.key}); err != nil {
+	name := sessionName(c.ID[0])
+	if _, err := s.wire.Sessions.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: name, RequestId: c.Key}); err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": lastPart(name), "object": "agent.session.deleted", "deleted": true}, nil
+	return map[string]any{"id": wire.LastPart(name), "object": "agent.session.deleted", "deleted": true}, nil
 }
 
 func (s *sessionsServer) listSessions(c *request) (any, error) {
@@ -331,7 +333,7 @@ func (s *sessionsServer) listSessions(c *request) (any, error) {
 			return nil, err
 		}
 		for _, x := range got.GetSessions() {
-			id := lastPart(x.GetName())
+			id := wire.LastPart(x.GetName())
 			if !begun {
 				if begun = l.passed(id); !begun || id == l.after {
 					continue

@@ -9,6 +9,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
@@ -56,7 +57,7 @@ type streaming struct {
 
 // streamEvents follows a session. It begins with the state of the session, or after the event that a client names.
 func (s *eventsServer) streamEvents(c *request) (any, error) {
-	release, err := s.wire.Acquire(c.r)
+	release, err := s.wire.Acquire(c.R)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +67,10 @@ func (s *eventsServer) streamEvents(c *request) (any, error) {
 		return nil, err
 	}
 	st := &streaming{enc: encoderOf(x), after: place{seq: x.GetLastSeq(), part: lastOfEvent}}
-	if text := c.r.Header.Get("Last-Event-ID"); text != "" {
+	if text := c.R.Header.Get("Last-Event-ID"); text != "" {
 		p, ok := placeOf(text)
 		if !ok || p.seq > x.GetLastSeq() {
-			return nil, bad("Last-Event-ID", problem.Excerpt(text)+" is no id of an event of this stream")
+			return nil, resource.Bad("Last-Event-ID", problem.Excerpt(text)+" is no id of an event of this stream")
 		}
 		st.after, st.open = p, true
 	}
@@ -82,9 +83,9 @@ func (s *base) streamFirst(c *request, x *sessionv1.Session, turn string) error 
 }
 
 func (s *base) send(c *request, x *sessionv1.Session, st *streaming) error {
-	f := s.wire.Follow(c.r.Context(), x.GetName(), 0)
+	f := s.wire.Follow(c.R.Context(), x.GetName(), 0)
 	defer f.Close()
-	return s.wire.Send(c.w, c.r, "openai-agents", f, st)
+	return s.wire.Send(c.W, c.R, "openai-agents", f, st)
 }
 
 func encoderOf(x *sessionv1.Session) *Encoder {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // subagent takes the events of subagents. A subagent is the session that a call of Task has begun.
@@ -38,7 +40,7 @@ func subagentJSON(session, parent, child, name string, opened int64, closed any)
 		status = "closed"
 	}
 	return map[string]any{
-		"id": lastPart(child), "object": "agent.session.subagent", "session_id": session, "parent_agent_id": parent, "name": optional(name),
+		"id": wire.LastPart(child), "object": "agent.session.subagent", "session_id": session, "parent_agent_id": parent, "name": resource.Optional(name),
 		"instructions": nil, "status": status, "opened_at": opened, "closed_at": closed,
 	}
 }
@@ -49,7 +51,7 @@ func subagentOf(x *sessionv1.Session, parent *sessionv1.Session) map[string]any 
 	if x.GetState() == sessionv1.SessionState_SESSION_STATE_IDLE && x.GetFinishedTurns() > 0 {
 		closed = x.GetUpdateTime().GetSeconds()
 	}
-	return subagentJSON(lastPart(parent.GetName()), agentID(parent), x.GetName(), x.GetParentCall().GetSubagent(), x.GetCreateTime().GetSeconds(), closed)
+	return subagentJSON(wire.LastPart(parent.GetName()), agentID(parent), x.GetName(), x.GetParentCall().GetSubagent(), x.GetCreateTime().GetSeconds(), closed)
 }
 
 // subagentsServer reads the subagents of sessions.
@@ -68,18 +70,13 @@ func (s *subagentsServer) listSubagents(c *request) (any, error) {
 	defer cancel()
 	var whole []entry
 	req := &sessionv1.ListSessionsRequest{Parent: parent.GetName(), PageSize: 1000, OldestFirst: true}
-	for {
-		got, err := s.wire.Sessions.ListSessions(ctx, req)
+	for x, err := range wire.All(ctx, s.wire.Sessions.ListSessions, req, (*sessionv1.ListSessionsResponse).GetSessions) {
 		if err != nil {
 			return nil, err
 		}
-		for _, x := range got.GetSessions() {
-			whole = append(whole, entry{lastPart(x.GetName()), subagentOf(x, parent)})
-		}
-		if req.PageToken = got.GetNextPageToken(); req.PageToken == "" {
-			return l.page(whole)
-		}
+		whole = append(whole, entry{wire.LastPart(x.GetName()), subagentOf(x, parent)})
 	}
+	return l.page(whole)
 }
 
 // child reads the subagent of a request, and the session that gave it work.
@@ -89,7 +86,7 @@ func (s *subagentsServer) child(c *request) (x, parent *sessionv1.Session, err e
 	}
 	x, err = s.session(c.of(1))
 	if err == nil && x.GetParentCall().GetSession() != parent.GetName() {
-		err = none("subagent", c.id[1])
+		err = resource.None("subagent", c.ID[1])
 	}
 	return x, parent, err
 }
@@ -97,7 +94,7 @@ func (s *subagentsServer) child(c *request) (x, parent *sessionv1.Session, err e
 // of returns the request as one about what comes after a part of its path.
 func (c *request) of(n int) *request {
 	inner := *c
-	inner.id = slices.Clone(c.id[n:])
+	inner.ID = slices.Clone(c.ID[n:])
 	return &inner
 }
 
@@ -130,7 +127,7 @@ func (s *subagentsServer) turnOf(answer handler) handler {
 		}
 		for _, t := range turns {
 			if turn, ok := t.(map[string]any); ok {
-				turn["session_id"], turn["subagent_id"] = lastPart(sessionName(c.id[0])), c.id[1]
+				turn["session_id"], turn["subagent_id"] = wire.LastPart(sessionName(c.ID[0])), c.ID[1]
 			}
 		}
 		return got, err

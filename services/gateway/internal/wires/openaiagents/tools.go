@@ -9,6 +9,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
 	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
@@ -70,14 +71,14 @@ func resolve(tools []tool, field string) ([]tool, error) {
 		case "mcp":
 			t, err = t.server(place)
 		default:
-			err = bad(place+".type", problem.Excerpt(t.Type)+" is not served; the types are function and mcp, and an environment brings the tools for commands and files")
+			err = resource.Bad(place+".type", problem.Excerpt(t.Type)+" is not served; the types are function and mcp, and an environment brings the tools for commands and files")
 		}
 		if err != nil {
 			return nil, err
 		}
 		id := t.Type + "\x00" + t.Name + t.Label
 		if named[id] {
-			return nil, bad(place, "it is named twice")
+			return nil, resource.Bad(place, "it is named twice")
 		}
 		named[id] = true
 		out = append(out, t)
@@ -88,11 +89,11 @@ func resolve(tools []tool, field string) ([]tool, error) {
 func (t tool) function(place string) (tool, error) {
 	switch {
 	case !functionName.MatchString(t.Name):
-		return t, bad(place+".name", problem.Excerpt(t.Name)+" is no name of a function: it has 1 to 64 letters, digits, _ and -, and begins with a letter")
+		return t, resource.Bad(place+".name", problem.Excerpt(t.Name)+" is no name of a function: it has 1 to 64 letters, digits, _ and -, and begins with a letter")
 	case slices.Contains(hostedTools, t.Name):
-		return t, bad(place+".name", t.Name+" is a tool of Fairlead; choose another name")
+		return t, resource.Bad(place+".name", t.Name+" is a tool of Fairlead; choose another name")
 	case t.Async:
-		return t, bad(place+".async", "it is not served: a turn waits for the results of its calls")
+		return t, resource.Bad(place+".async", "it is not served: a turn waits for the results of its calls")
 	}
 	no := false
 	if t.Defer == nil {
@@ -108,30 +109,30 @@ func (t tool) server(place string) (tool, error) {
 	x := t.Transport
 	switch {
 	case !serverLabel.MatchString(t.Label):
-		return t, bad(place+".server_label", problem.Excerpt(t.Label)+" is no name of a server: it has 1 to 32 letters, digits, _ and -, and begins with a letter or a digit")
+		return t, resource.Bad(place+".server_label", problem.Excerpt(t.Label)+" is no name of a server: it has 1 to 32 letters, digits, _ and -, and begins with a letter or a digit")
 	case t.Credential != nil:
-		return t, bad(place+".credential_id", "vaults are not served; users log in to MCP servers, and operators configure credentials")
+		return t, resource.Bad(place+".credential_id", "vaults are not served; users log in to MCP servers, and operators configure credentials")
 	case len(t.Request) > 0 && string(t.Request) != "null" && string(t.Request) != "{}":
-		return t, bad(place+".request_metadata", "it is not served")
+		return t, resource.Bad(place+".request_metadata", "it is not served")
 	case x == nil || x.Type != "http" && x.Type != "stdio":
-		return t, bad(place+".transport.type", "it is neither http nor stdio")
+		return t, resource.Bad(place+".transport.type", "it is neither http nor stdio")
 	case x.Type == "http" && x.URL == "":
-		return t, bad(place+".transport.server_url", "it is required")
+		return t, resource.Bad(place+".transport.server_url", "it is required")
 	case x.Type == "http" && (x.Authorization != nil || len(x.Headers) > 0):
-		return t, bad(place+".transport.authorization", "secrets in agents are not served; users log in to MCP servers, and operators configure credentials")
+		return t, resource.Bad(place+".transport.authorization", "secrets in agents are not served; users log in to MCP servers, and operators configure credentials")
 	case x.Type == "stdio" && x.Command == "":
-		return t, bad(place+".transport.command", "it is required")
+		return t, resource.Bad(place+".transport.command", "it is required")
 	case x.Type == "stdio" && x.Folder != "/workspace" && x.Folder != "":
-		return t, bad(place+".transport.cwd", problem.Excerpt(x.Folder)+" is not served; a server runs in /workspace")
+		return t, resource.Bad(place+".transport.cwd", problem.Excerpt(x.Folder)+" is not served; a server runs in /workspace")
 	case x.Type == "stdio" && len(x.Env)+len(x.EnvVars) > 0:
-		return t, bad(place+".transport.env", "it is not served; the environment of the session has the variables")
+		return t, resource.Bad(place+".transport.env", "it is not served; the environment of the session has the variables")
 	}
 	origin, no := "service", false
 	if x.Type == "stdio" {
 		origin = "environment"
 	}
 	if t.Origin != nil && *t.Origin != origin {
-		return t, bad(place+".connection_origin", problem.Excerpt(*t.Origin)+" is not served for this transport, only "+origin)
+		return t, resource.Bad(place+".connection_origin", problem.Excerpt(*t.Origin)+" is not served for this transport, only "+origin)
 	}
 	if t.Required == nil {
 		t.Required = &no

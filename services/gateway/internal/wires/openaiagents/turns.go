@@ -4,11 +4,13 @@ import (
 	"math"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/resource"
+	"github.com/fairlead/fairlead/services/gateway/internal/wires/wire"
 )
 
 // history encodes the log of a session.
 func (s *base) history(c *request, x *sessionv1.Session) (*Encoder, []Event, error) {
-	log, err := s.wire.Events(c.r.Context(), x.GetName(), 0, math.MaxInt64)
+	log, err := s.wire.Events(c.R.Context(), x.GetName(), 0, math.MaxInt64)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,22 +103,22 @@ func (s *eventsServer) listTurnItems(c *request) (any, error) {
 	if _, err := s.turn(c); err != nil {
 		return nil, err
 	}
-	return s.items(c, c.id[1])
+	return s.items(c, c.ID[1])
 }
 
 // turn reads the turn of a request. A message that went into another turn is no turn of the wire.
 func (s *eventsServer) turn(c *request) (*sessionv1.Turn, error) {
 	ctx, cancel := s.within(c)
 	defer cancel()
-	got, err := s.wire.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: sessionName(c.id[0]) + "/turns/" + c.id[1]})
+	got, err := s.wire.Sessions.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: sessionName(c.ID[0]) + "/turns/" + c.ID[1]})
 	if err == nil && got.GetTurn().GetSteeredInto() != "" {
-		return nil, none("turn", c.id[1])
+		return nil, resource.None("turn", c.ID[1])
 	}
 	return got.GetTurn(), err
 }
 
 // agentID returns the id of a session's agent on the wire.
-func agentID(x *sessionv1.Session) string { return lastPart(x.GetAgent()) }
+func agentID(x *sessionv1.Session) string { return wire.LastPart(x.GetAgent()) }
 
 func (s *eventsServer) getTurn(c *request) (any, error) {
 	x, err := s.session(c)
@@ -127,7 +129,7 @@ func (s *eventsServer) getTurn(c *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return turnJSON(lastPart(x.GetName()), agentID(x), t), nil
+	return turnJSON(wire.LastPart(x.GetName()), agentID(x), t), nil
 }
 
 func (s *eventsServer) listTurns(c *request) (any, error) {
@@ -143,18 +145,13 @@ func (s *eventsServer) listTurns(c *request) (any, error) {
 	defer cancel()
 	var whole []entry
 	req := &sessionv1.ListTurnsRequest{Parent: x.GetName(), PageSize: 1000}
-	for {
-		got, err := s.wire.Sessions.ListTurns(ctx, req)
+	for t, err := range wire.All(ctx, s.wire.Sessions.ListTurns, req, (*sessionv1.ListTurnsResponse).GetTurns) {
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range got.GetTurns() {
-			if t.GetSteeredInto() == "" {
-				whole = append(whole, entry{lastPart(t.GetName()), turnJSON(lastPart(x.GetName()), agentID(x), t)})
-			}
-		}
-		if req.PageToken = got.GetNextPageToken(); req.PageToken == "" {
-			return l.page(whole)
+		if t.GetSteeredInto() == "" {
+			whole = append(whole, entry{wire.LastPart(t.GetName()), turnJSON(wire.LastPart(x.GetName()), agentID(x), t)})
 		}
 	}
+	return l.page(whole)
 }

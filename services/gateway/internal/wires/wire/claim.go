@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strconv"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -63,13 +62,10 @@ func (s *Server) asked(ctx context.Context, session, turn string, is func(*sessi
 		return err
 	}
 	req := &sessionv1.ListEventsRequest{Parent: session, AfterSeq: got.GetTurn().GetAfterSeq(), PageSize: eventPage}
-	for {
-		page, err := s.Sessions.ListEvents(ctx, req)
-		if err != nil || slices.ContainsFunc(page.GetEvents(), is) {
+	for ev, err := range All(ctx, s.Sessions.ListEvents, req, (*sessionv1.ListEventsResponse).GetEvents) {
+		if err != nil || is(ev) {
 			return err
 		}
-		if req.PageToken = page.GetNextPageToken(); req.PageToken == "" {
-			return nil
-		}
 	}
+	return nil
 }

@@ -92,3 +92,6 @@ func RequestID(ids ...string) string {
 	}
 	return "wire-" + hex.EncodeToString(h.Sum(nil))
 }
+
+// LastPart returns the id at the end of a resource's name.
+func LastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

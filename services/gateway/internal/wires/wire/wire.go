@@ -8,6 +8,7 @@ package wire
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -66,4 +67,16 @@ func (s *Server) Acquire(r *http.Request) (release func(), err error) {
 		return nil, err
 	}
 	return idle.Until(r.Context(), release), nil
+}
+
+// Base returns the URL at which clients reach the server: the public one, or that of a request.
+func Base(public string, r *http.Request) string {
+	switch {
+	case public != "":
+		return strings.TrimSuffix(public, "/")
+	case r.TLS != nil:
+		return "https://" + r.Host
+	default:
+		return "http://" + r.Host
+	}
 }
