@@ -25,7 +25,7 @@ var budgets = map[string]int{
 	"services/tools":        19300,
 	"services/gateway":      24520,
 	"services/internal/kit": 12400,
-	"services/allinone":     8577,
+	"services/allinone":     8556,
 }
 
 // programs bound the size of a program, in bytes.
@@ -47,7 +47,6 @@ var exceptions = []exception{
 // debts are what exceeds its limit still, with its size. They only shrink: lower a number with the code, and take it out
 // with the last line too many.
 var debts = map[string]int{
-	"services/allinone/cmd/fairlead.runCommand fields":       28,
 	"services/internal/kit/rpc.serving fields":               31,
 	"services/sandbox.Config fields":                         27,
 	"services/sandbox/internal/egress.route fields":          31,

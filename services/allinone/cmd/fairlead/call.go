@@ -25,7 +25,6 @@ type callCommand struct {
 	Arguments string        `arg:"" optional:"" default:"{}" help:"Its arguments, as a JSON object."`
 	JSON      bool          `name:"json" help:"Print one JSON event per line and nothing else on standard output."`
 	Timeout   time.Duration `placeholder:"D" help:"The most time, such as 5m."`
-	target
 }
 
 // Help says what the exit codes mean.
@@ -37,14 +36,13 @@ Exit codes: 0 the tool did what it was asked, 1 it failed or any other error, 2 
 Ctrl-C stops the call and waits for its end; a second one quits at once.`
 }
 
-// Run makes the call.
-func (c callCommand) Run(ctx context.Context, s stdio) error {
+func (c callCommand) run(ctx context.Context, s stdio, where target) error {
 	if c.Timeout < 0 {
 		return usage("--timeout cannot be negative")
 	}
 	interrupts := ctx.Done() // the first signal stops the call
 	ctx = context.WithoutCancel(ctx)
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+	return where.with(ctx, s, func(ctx context.Context, b *backend) error {
 		req := &sessionv1.CallToolRequest{Parent: sessionName(c.Session), Tool: c.Tool, ArgumentsJson: c.Arguments, RequestId: id.New()}
 		if c.Timeout > 0 {
 			req.Limits = &sessionv1.TurnLimits{MaxWallTime: durationpb.New(c.Timeout)}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -65,18 +64,7 @@ func (c getFileCommand) Run(ctx context.Context, s stdio) error {
 			if err != nil {
 				return terminal.Explained(err)
 			}
-			for {
-				piece, err := stream.Recv()
-				if errors.Is(err, io.EOF) {
-					return nil
-				}
-				if err != nil {
-					return terminal.Explained(err)
-				}
-				if _, err := w.Write(piece.GetData()); err != nil {
-					return fmt.Errorf("write the file: %w", err)
-				}
-			}
+			return receive(stream, w, "file")
 		})
 	})
 }
@@ -112,37 +100,20 @@ func (c putFileCommand) Run(ctx context.Context, s stdio) error {
 		return usage("name the path in the workspace for standard input")
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		f, err := b.putFile(ctx, start, from)
+		made, err := send(ctx, sessionv1.NewSessionFileServiceClient(b.conn).WriteSessionFile,
+			&sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Start{Start: start}},
+			func(data []byte) *sessionv1.WriteSessionFileRequest {
+				return &sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Data{Data: data}}
+			}, from)
 		if err != nil {
-			return err
+			return terminal.Explained(err)
 		}
 		if c.JSON {
-			return writeJSON(s.out, f)
+			return writeJSON(s.out, made.GetFile())
 		}
-		_, err = fmt.Fprintln(s.out, f.GetPath())
+		_, err = fmt.Fprintln(s.out, made.GetFile().GetPath())
 		return err
 	})
-}
-
-// putFile sends a file. If it cannot be read to its end, nothing is written.
-func (b *backend) putFile(ctx context.Context, start *sessionv1.WriteSessionFileStart, from io.Reader) (*sessionv1.SessionFile, error) {
-	ctx, cancel := context.WithCancel(ctx) // an upload that was not closed is not taken for whole
-	defer cancel()
-	stream, err := sessionv1.NewSessionFileServiceClient(b.conn).WriteSessionFile(ctx)
-	if err != nil {
-		return nil, terminal.Explained(err)
-	}
-	err = stream.Send(&sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Start{Start: start}})
-	if err == nil {
-		err = eachPiece(from, func(b []byte) error {
-			return stream.Send(&sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Data{Data: b}})
-		})
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
-	return resp.GetFile(), terminal.Explained(err)
 }
 
 type removeFile struct {
@@ -217,28 +188,14 @@ func (b *backend) uploadFile(ctx context.Context, create *sessionv1.CreateFileRe
 		if _, err := from.Seek(f.GetReceived(), io.SeekStart); err != nil {
 			return err
 		}
-		f, err = b.appendFile(ctx, &sessionv1.AppendFileStart{Name: name, Offset: f.GetReceived()}, from)
+		start := &sessionv1.AppendFileStart{Name: name, Offset: f.GetReceived()}
+		made, err := send(ctx, sessionv1.NewFileServiceClient(b.conn).AppendFile,
+			&sessionv1.AppendFileRequest{Kind: &sessionv1.AppendFileRequest_Start{Start: start}},
+			func(data []byte) *sessionv1.AppendFileRequest {
+				return &sessionv1.AppendFileRequest{Kind: &sessionv1.AppendFileRequest_Data{Data: data}}
+			}, from)
+		f = made.GetFile()
 		return err
 	})
 	return f, err
-}
-
-func (b *backend) appendFile(ctx context.Context, start *sessionv1.AppendFileStart, from io.Reader) (*sessionv1.File, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := sessionv1.NewFileServiceClient(b.conn).AppendFile(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = stream.Send(&sessionv1.AppendFileRequest{Kind: &sessionv1.AppendFileRequest_Start{Start: start}})
-	if err == nil {
-		err = eachPiece(from, func(b []byte) error {
-			return stream.Send(&sessionv1.AppendFileRequest{Kind: &sessionv1.AppendFileRequest_Data{Data: b}})
-		})
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
-	return resp.GetFile(), err
 }

@@ -72,9 +72,9 @@ type commands struct {
 
 // turnCommands run turns.
 type turnCommands struct {
-	Run  runCommand  `cmd:"" help:"Run one turn and show it."`
-	Chat chatCommand `cmd:"" help:"Talk to an agent, line by line."`
-	Call callCommand `cmd:"" help:"Call a tool in a session, without the model."`
+	Run  turnOf[runCommand]  `cmd:"" help:"Run one turn and show it."`
+	Chat chatCommand         `cmd:"" help:"Talk to an agent, line by line."`
+	Call turnOf[callCommand] `cmd:"" help:"Call a tool in a session, without the model."`
 }
 
 // extensionCommands are about what users bring for their agents.

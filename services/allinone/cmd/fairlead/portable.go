@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -63,6 +64,11 @@ func (c exportCommand) download(ctx context.Context, b *backend, w io.Writer) er
 	if err != nil {
 		return terminal.Explained(err)
 	}
+	return receive(stream, w, "export")
+}
+
+// receive writes the data of a stream, which is of what.
+func receive[P interface{ GetData() []byte }](stream interface{ Recv() (P, error) }, w io.Writer, what string) error {
 	for {
 		piece, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -72,7 +78,7 @@ func (c exportCommand) download(ctx context.Context, b *backend, w io.Writer) er
 			return terminal.Explained(err)
 		}
 		if _, err := w.Write(piece.GetData()); err != nil {
-			return fmt.Errorf("write the export: %w", err)
+			return fmt.Errorf("write the %s: %w", what, err)
 		}
 	}
 }
@@ -98,33 +104,38 @@ func (c importCommand) Run(ctx context.Context, s stdio) error {
 		from = file
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		x, err := b.upload(ctx, &sessionv1.ImportOpen{SessionId: c.ID, Agent: c.Agent, RequestId: id.New()}, from)
+		open := &sessionv1.ImportOpen{SessionId: c.ID, Agent: c.Agent, RequestId: id.New()}
+		made, err := send(ctx, b.sessions.ImportSession,
+			&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Open{Open: open}},
+			func(data []byte) *sessionv1.ImportSessionRequest {
+				return &sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Data{Data: data}}
+			}, from)
 		if err != nil {
-			return err
+			return terminal.Explained(err)
 		}
-		return printMade(s.out, x, c.JSON)
+		return printMade(s.out, made.GetSession(), c.JSON)
 	})
 }
 
-// upload sends a file. If it cannot be read to its end, nothing is made.
-func (b *backend) upload(ctx context.Context, open *sessionv1.ImportOpen, from io.Reader) (*sessionv1.Session, error) {
-	ctx, cancel := context.WithCancel(ctx) // an upload that was not closed is not taken for whole
+// send opens a stream, sends start and then a file in pieces, and returns the answer. If the file cannot be read to its
+// end, the stream is not closed, so the server does not take it for whole.
+func send[R, A any](
+	ctx context.Context, open func(context.Context, ...grpc.CallOption) (grpc.ClientStreamingClient[R, A], error),
+	start *R, piece func([]byte) *R, from io.Reader,
+) (*A, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := b.sessions.ImportSession(ctx)
+	stream, err := open(ctx)
 	if err != nil {
-		return nil, terminal.Explained(err)
+		return nil, err
 	}
-	err = stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Open{Open: open}})
-	if err == nil {
-		err = eachPiece(from, func(b []byte) error {
-			return stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Data{Data: b}})
-		})
+	if err = stream.Send(start); err == nil {
+		err = eachPiece(from, func(b []byte) error { return stream.Send(piece(b)) })
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
-	return resp.GetSession(), terminal.Explained(err)
+	return stream.CloseAndRecv() // also returns the cause of a failed Send
 }
 
 // eachPiece sends a file in pieces. It returns io.EOF if the server has ended the stream; the stream knows the

@@ -20,7 +20,22 @@ import (
 // maxPrompt bounds a prompt from standard input, in bytes, as the server does.
 const maxPrompt = 1 << 20
 
-// runCommand runs one turn.
+// turnOf is a command that runs a turn: its flags say which, and its target where.
+type turnOf[F interface {
+	Help() string
+	run(ctx context.Context, s stdio, where target) error
+}] struct {
+	Flags F `embed:""`
+	target
+}
+
+// Help returns the help of the flags.
+func (c turnOf[F]) Help() string { return c.Flags.Help() }
+
+// Run runs the turn.
+func (c turnOf[F]) Run(ctx context.Context, s stdio) error { return c.Flags.run(ctx, s, c.target) }
+
+// runCommand runs a turn of the model.
 type runCommand struct {
 	Prompt   string        `arg:"" optional:"" help:"The message. - reads it from standard input; so does a pipe without a prompt."`
 	Session  string        `placeholder:"ID" help:"Continue this session instead of a new one."`
@@ -32,7 +47,6 @@ type runCommand struct {
 	Resume   bool          `help:"Continue the last turn of --session where it stopped, without a prompt."`
 	newSession
 	turnOptions
-	target
 }
 
 // Help says what the exit codes mean.
@@ -42,8 +56,7 @@ func (runCommand) Help() string {
 Ctrl-C stops the turn and waits for its end; a second one quits at once.`
 }
 
-// Run runs the turn.
-func (c runCommand) Run(ctx context.Context, s stdio) error {
+func (c runCommand) run(ctx context.Context, s stdio, where target) error {
 	if err := c.onlyFor(c.Session); err != nil {
 		return err
 	}
@@ -60,7 +73,7 @@ func (c runCommand) Run(ctx context.Context, s stdio) error {
 	// The first signal stops the turn, and the turn's end the command.
 	interrupts := ctx.Done()
 	ctx = context.WithoutCancel(ctx)
-	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+	return where.with(ctx, s, func(ctx context.Context, b *backend) error {
 		end, err := c.turn(ctx, s, b, prompt, interrupts)
 		if err != nil {
 			return terminal.Explained(err)
