@@ -248,7 +248,7 @@ func TestBudgetsAboveTheOperatorsAreRefused(t *testing.T) {
 }
 
 // TestTheLedgerIsRightWhateverCommitFails makes each commit of a turn fail in
-// turn. With the ledger out of reach no call begins; whatever was reserved is
+// turn; `make test` a third of them. With the ledger out of reach no call begins; whatever was reserved is
 // settled by the next holder.
 func TestTheLedgerIsRightWhateverCommitFails(t *testing.T) {
 	t.Parallel()
@@ -275,7 +275,10 @@ func TestTheLedgerIsRightWhateverCommitFails(t *testing.T) {
 	var all errgroup.Group
 	all.SetLimit(4)
 	for n := 1; n <= commits; n++ {
-		for _, when := range []faulty.When{faulty.Before, faulty.After} {
+		for i, when := range []faulty.When{faulty.Before, faulty.After} {
+			if sampled() && (2*n+i)%3 != 0 {
+				continue
+			}
 			all.Go(func() error {
 				_, b, end := run(func(db *faulty.Store) { db.Fail(faulty.Commit, n, when, nil) })
 				if b == nil || end.GetState() != sessionv1.TurnState_TURN_STATE_COMPLETE {

@@ -26,10 +26,10 @@ const greets = "fallback: {steps: [{text: [hello]}]}"
 // ann is a user, whose requests count.
 func ann(t *testing.T) context.Context { return as(t.Context(), "ann", principal.RoleUser) }
 
-// Fifty clients of two replicas ask for more than they may. Together they get what one limit allows.
+// Twenty clients of two replicas ask for more than they may. Together they get what one limit allows.
 func TestTwoReplicasTogetherKeepARate(t *testing.T) {
 	t.Parallel()
-	const perSecond, clients, measured = 200, 50, 3 * time.Second
+	const perSecond, clients, measured = 50, 20, 3 * time.Second
 	url := pgtest.New(t)
 	replicas := make([]*fixture, 2)
 	for i := range replicas {
