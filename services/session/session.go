@@ -229,8 +229,8 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Ceilings: submit.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 	s.server = server.New(server.Config{
-		Store: s.store, Hub: followers, Directory: s.directory, Nodes: s.nodes, Log: d.Log, Version: d.Version,
-		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
+		Store: s.store, Hub: followers, Directory: s.directory, Log: d.Log, Version: d.Version,
+		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools, Attached: s.attached, Proxy: s.proxy},
 		RepositoryBranch: c.RepositoryBranch, Submit: submitter, Try: s.jobs.Try,
 		Capabilities: server.Capabilities{
 			Runtimes: func(ctx context.Context) []*sessionv1.RuntimeCapabilities { return s.runtimes(ctx, agents) }, Flags: s.flags.Capabilities,
@@ -285,7 +285,7 @@ func openStore(ctx context.Context, c Config, log *slog.Logger) (store.Store, er
 // RegisterPublic registers the services for clients.
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	r = s.limiter.Registrar(r)
-	s.server.Register(r, s.proxy, s.attached)
+	s.server.Register(r)
 }
 
 // RegisterPeer registers the services for operators, and for services that

@@ -20,7 +20,7 @@ const (
 // budgets bound the lines of a module outside of tests.
 var budgets = map[string]int{
 	"clients/go":            1280,
-	"services/session":      61800,
+	"services/session":      61787,
 	"services/sandbox":      43800,
 	"services/tools":        19300,
 	"services/gateway":      24520,
@@ -63,22 +63,18 @@ var debts = map[string]int{
 	"services/session/internal/model/catalog.Entry fields":   27,
 	"services/session/internal/modelproxy.call methods":      46,
 	"services/session/internal/modelproxy.call fields":       26,
-	"services/session/internal/server.Server methods":        86,
-	"services/session/internal/server.Server fields":         39,
-	"services/session/internal/server.conversations fields":  26,
 	"services/session/internal/store/postgres.Store methods": 139,
 	"services/session/internal/store/sqlite.Store methods":   133,
 	"services/session/internal/turn/state.Run fields":        33,
 	"services/session/internal/turn/state.Scope methods":     54,
 	"services/tools/internal/call.attempt methods":           56,
 	"services/tools/internal/call.attempt fields":            35,
-	"lines wider than 140 columns":                           570,
+	"lines wider than 140 columns":                           543,
 	"services/allinone/cmd/fairlead files":                   38,
 	"services/sandbox/internal/box files":                    47,
 	"services/sandbox/internal/box package":                  7097,
 	"services/sandbox/internal/files files":                  35,
 	"services/session imports":                               44,
-	"services/session/internal/server imports":               34,
 	"services/session/internal/store/tables files":           32,
 }
 

@@ -11,17 +11,16 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // MCPServers returns the MCP servers of a session for the caller as the acting user.
 func (d *Directory) MCPServers(ctx context.Context, k store.Key, parent string, spec agent.Spec) (mcp.Loaded, error) {
-	p, _ := principal.From(ctx)
-	loaded, err := mcp.Load(ctx, d.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: p.User})
+	loaded, err := mcp.Load(ctx, d.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: request.User(ctx)})
 	return loaded, refusal.Store(err, refusal.Subject{Session: parent})
 }
 

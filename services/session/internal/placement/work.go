@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -14,9 +13,9 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -184,7 +183,7 @@ func (w *Work) DeleteWorkspace(ctx context.Context, session string) error {
 	if !w.Nodes.Managed() {
 		return w.Sandbox.DeleteWorkspace(ctx, remote.Place{Session: session})
 	}
-	k := keyOf(ctx, session)
+	k := request.Key(ctx, session)
 	p, _, err := w.Store.PlaceOf(ctx, k)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -207,7 +206,7 @@ func (w *Work) DeleteWorkspace(ctx context.Context, session string) error {
 
 // Owned returns a session, and refuses one that has no workspace of its own.
 func (w *Work) Owned(ctx context.Context, session string) (*sessionv1.Session, error) {
-	found, err := w.Store.GetSession(ctx, keyOf(ctx, session))
+	found, err := w.Store.GetSession(ctx, request.Key(ctx, session))
 	if found.GetParentCall() != nil {
 		return nil, refusal.SubagentSession(session) // the files are its root's
 	}
@@ -216,7 +215,7 @@ func (w *Work) Owned(ctx context.Context, session string) (*sessionv1.Session, e
 
 // At returns the place of the session's workspace, and refuses one whose files are not there.
 func (w *Work) At(ctx context.Context, session string) (store.Place, error) {
-	place, _, err := w.Store.PlaceOf(ctx, keyOf(ctx, session))
+	place, _, err := w.Store.PlaceOf(ctx, request.Key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return place, refusal.Store(err, refusal.Subject{Session: session})
 	}
@@ -254,7 +253,7 @@ func (w *Work) ExportWorkspace(ctx context.Context, session string) (io.Reader, 
 	var p store.Place
 	if w.Nodes.Managed() {
 		var err error
-		p, _, err = w.Store.PlaceOf(ctx, keyOf(ctx, session))
+		p, _, err = w.Store.PlaceOf(ctx, request.Key(ctx, session))
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
@@ -272,7 +271,7 @@ func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRe
 	if n == nil {
 		return nil
 	}
-	k := keyOf(ctx, call.GetSession())
+	k := request.Key(ctx, call.GetSession())
 	p, err := s.PlaceNew(ctx, k, store.Place{Node: n.First(k), Generation: 1})
 	if err != nil {
 		return err
@@ -293,7 +292,7 @@ func (n *Nodes) Made(ctx context.Context, s interface {
 	if n == nil {
 		return nil
 	}
-	k, in := keyOf(ctx, call.GetSession()), store.Place{Node: call.GetNode(), Generation: call.GetWorkspaceGeneration()}
+	k, in := request.Key(ctx, call.GetSession()), store.Place{Node: call.GetNode(), Generation: call.GetWorkspaceGeneration()}
 	err := s.NoteMade(ctx, k, in.Generation)
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -302,8 +301,4 @@ func (n *Nodes) Made(ctx context.Context, s interface {
 		return err
 	}
 	return refusal.ToBeRestored(call.GetSession())
-}
-
-func keyOf(ctx context.Context, session string) store.Key {
-	return store.Key{Tenant: principal.Tenant(ctx), Session: strings.TrimPrefix(session, "sessions/")}
 }

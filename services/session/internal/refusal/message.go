@@ -50,3 +50,28 @@ func LimitReached(whose, limit string, wait time.Duration) error {
 		fmt.Sprintf("%s has reached a limit (%s). Try again after the time in retry-after, or ask the operator for a higher limit.", whose, limit),
 		apierr.RetryAfter(wait), apierr.Quota(whose, limit))
 }
+
+// CallNotFound refuses an answer to a call that does not exist.
+func CallNotFound(session, call string) error {
+	return Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND,
+		fmt.Sprintf("There is no call %s in %s. Take the call's id from the session's events.", call, session), apierr.Resource("fairlead.dev/Call", call, "not found"))
+}
+
+// CallAnswered refuses another answer to a call.
+func CallAnswered(call, message string, metadata map[string]string) error {
+	return Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "The call "+message+" One answer counts.",
+		apierr.Metadata(metadata), apierr.Precondition("CALL", call, "has an answer"))
+}
+
+// CallEnded refuses an answer to a call that ended.
+func CallEnded(call, why string) error {
+	return Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED,
+		fmt.Sprintf("The call %s no longer accepts an answer: %s.", call, why), apierr.Precondition("CALL", call, why))
+}
+
+// QuestionMismatch refuses the answer to a question that a call does not ask any more.
+func QuestionMismatch(call string) error {
+	return Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_QUESTION_MISMATCH,
+		fmt.Sprintf("Call %s asks another question by now. Show the person the latest question.requested, and answer with its question's id.", call),
+		apierr.Precondition("CALL", call, "asks another question"))
+}

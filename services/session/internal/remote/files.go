@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 )
 
@@ -119,4 +120,12 @@ func (s *Sandbox) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest) (*
 func (s *Sandbox) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequest) error {
 	_, err := s.files.DeleteFile(to(ctx, r.GetCall()), r)
 	return err
+}
+
+// Forwarding passes on the refusals of the sandbox.
+type Forwarding struct{ io.Reader }
+
+func (r Forwarding) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	return n, apierr.Forward(err)
 }

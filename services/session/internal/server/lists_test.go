@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -30,10 +29,6 @@ import (
 	models "github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
-	"github.com/fairlead/fairlead/services/session/internal/server/automation"
-	"github.com/fairlead/fairlead/services/session/internal/server/catalog"
-	"github.com/fairlead/fairlead/services/session/internal/server/files"
-	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -274,86 +269,34 @@ func heavyAgents(t *testing.T) *agent.Set {
 	return set
 }
 
-// paged calls RPCs that list in pages.
-var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error){
-	"SessionService.ListSessions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.ListSessions(ctx, &sessionv1.ListSessionsRequest{PageSize: size, PageToken: token})
-	},
-	"SessionService.ListApprovals": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.ListApprovals(ctx, &sessionv1.ListApprovalsRequest{PageSize: size, PageToken: token})
-	},
-	"SessionService.ListTurns": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
-	},
-	"SessionService.ListEvents": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
-	},
-	"SessionService.ListMessages": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
-	},
-	"SessionService.SearchMessages": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.SearchMessages(ctx, &sessionv1.SearchMessagesRequest{Query: "word", PageSize: size, PageToken: token})
-	},
-	"AgentService.ListAgents": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&catalog.AgentServer{Config: s.catalog()}).ListAgents(ctx, &sessionv1.ListAgentsRequest{PageSize: size, PageToken: token})
-	},
-	"AgentService.ListAgentVersions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&catalog.AgentServer{Config: s.catalog()}).ListAgentVersions(ctx, &sessionv1.ListAgentVersionsRequest{Parent: "agents/a001", PageSize: size, PageToken: token})
-	},
-	"ModelService.ListModels": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&catalog.ModelServer{Config: s.catalog()}).ListModels(ctx, &sessionv1.ListModelsRequest{PageSize: size, PageToken: token})
-	},
-	"EnvironmentService.ListEnvironments": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&catalog.EnvironmentServer{Config: s.catalog()}).ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: size, PageToken: token})
-	},
-	"SkillService.ListSkills": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&catalog.SkillServer{Config: s.catalog()}).ListSkills(ctx, &sessionv1.ListSkillsRequest{PageSize: size, PageToken: token})
-	},
-	"SkillService.ListSkillVersions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&catalog.SkillServer{Config: s.catalog()}).ListSkillVersions(ctx, &sessionv1.ListSkillVersionsRequest{Parent: "skills/s001", PageSize: size, PageToken: token})
-	},
-	"CheckpointService.ListCheckpoints": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.CheckpointService().ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
-	},
-	"FeedbackService.ListFeedback": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.FeedbackService().ListFeedback(ctx, &sessionv1.ListFeedbackRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
-	},
-	"ScheduleService.ListSchedules": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&automation.ScheduleServer{Config: unattended(s)}).ListSchedules(ctx, &sessionv1.ListSchedulesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
-	},
-	"TriggerService.ListTriggers": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&automation.TriggerServer{Config: unattended(s)}).ListTriggers(ctx, &sessionv1.ListTriggersRequest{PageSize: size, PageToken: token})
-	},
-	"WebhookService.ListWebhooks": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&automation.WebhookServer{Config: unattended(s)}).ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})
-	},
-	"FileService.ListFiles": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&files.FileServer{Config: s.files()}).ListFiles(ctx, &sessionv1.ListFilesRequest{PageSize: size, PageToken: token})
-	},
-	"SessionFileService.ListSessionFiles": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return files.SessionFiles(s.files()).ListSessionFiles(ctx, &sessionv1.ListSessionFilesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
-	},
-	"SessionFileService.ListSessionArtifacts": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return files.SessionFiles(s.files()).ListSessionArtifacts(ctx, &sessionv1.ListSessionArtifactsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
-	},
-	"AuditService.ListAuditEntries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&tenancy.AuditServer{Config: people(s)}).ListAuditEntries(ctx, &sessionv1.ListAuditEntriesRequest{PageSize: size, PageToken: token})
-	},
-	"IdentityService.ListTenants": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&tenancy.IdentityServer{Config: people(s)}).ListTenants(ctx, &sessionv1.ListTenantsRequest{PageSize: size, PageToken: token})
-	},
-	"IdentityService.ListUsers": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&tenancy.IdentityServer{Config: people(s)}).ListUsers(ctx, &sessionv1.ListUsersRequest{PageSize: size, PageToken: token})
-	},
-	"IdentityService.ListKeys": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&tenancy.IdentityServer{Config: people(s)}).ListKeys(ctx, &sessionv1.ListKeysRequest{PageSize: size, PageToken: token})
-	},
-	"SessionToolService.ListSessionTools": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return s.SessionToolService().ListSessionTools(ctx, &sessionv1.ListSessionToolsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
-	},
-	"WebhookService.ListDeliveries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
-		return (&automation.WebhookServer{Config: unattended(s)}).ListDeliveries(ctx, &sessionv1.ListDeliveriesRequest{Parent: "webhooks/w", PageSize: size, PageToken: token})
-	},
+// paged are requests to RPCs that list in pages.
+var paged = map[protoreflect.FullName]proto.Message{
+	"SessionService.ListSessions":             &sessionv1.ListSessionsRequest{},
+	"SessionService.ListApprovals":            &sessionv1.ListApprovalsRequest{},
+	"SessionService.ListTurns":                &sessionv1.ListTurnsRequest{Parent: "sessions/s"},
+	"SessionService.ListEvents":               &sessionv1.ListEventsRequest{Parent: "sessions/s"},
+	"SessionService.ListMessages":             &sessionv1.ListMessagesRequest{Parent: "sessions/s"},
+	"SessionService.SearchMessages":           &sessionv1.SearchMessagesRequest{Query: "word"},
+	"AgentService.ListAgents":                 &sessionv1.ListAgentsRequest{},
+	"AgentService.ListAgentVersions":          &sessionv1.ListAgentVersionsRequest{Parent: "agents/a001"},
+	"ModelService.ListModels":                 &sessionv1.ListModelsRequest{},
+	"EnvironmentService.ListEnvironments":     &sessionv1.ListEnvironmentsRequest{},
+	"SkillService.ListSkills":                 &sessionv1.ListSkillsRequest{},
+	"SkillService.ListSkillVersions":          &sessionv1.ListSkillVersionsRequest{Parent: "skills/s001"},
+	"CheckpointService.ListCheckpoints":       &sessionv1.ListCheckpointsRequest{Parent: "sessions/s"},
+	"FeedbackService.ListFeedback":            &sessionv1.ListFeedbackRequest{Parent: "sessions/s"},
+	"ScheduleService.ListSchedules":           &sessionv1.ListSchedulesRequest{Parent: "sessions/s"},
+	"TriggerService.ListTriggers":             &sessionv1.ListTriggersRequest{},
+	"WebhookService.ListWebhooks":             &sessionv1.ListWebhooksRequest{},
+	"FileService.ListFiles":                   &sessionv1.ListFilesRequest{},
+	"SessionFileService.ListSessionFiles":     &sessionv1.ListSessionFilesRequest{Parent: "sessions/s"},
+	"SessionFileService.ListSessionArtifacts": &sessionv1.ListSessionArtifactsRequest{Parent: "sessions/s"},
+	"AuditService.ListAuditEntries":           &sessionv1.ListAuditEntriesRequest{},
+	"IdentityService.ListTenants":             &sessionv1.ListTenantsRequest{},
+	"IdentityService.ListUsers":               &sessionv1.ListUsersRequest{},
+	"IdentityService.ListKeys":                &sessionv1.ListKeysRequest{},
+	"SessionToolService.ListSessionTools":     &sessionv1.ListSessionToolsRequest{Parent: "sessions/s"},
+	"WebhookService.ListDeliveries":           &sessionv1.ListDeliveriesRequest{Parent: "webhooks/w"},
 }
 
 // bounded are lists that stay small by what they list, with the reason.
@@ -390,7 +333,7 @@ func lists(t *testing.T) []protoreflect.FullName {
 func TestPagesOfEveryListEndAtASize(t *testing.T) {
 	ctx := principal.With(t.Context(), principal.Default())
 	for _, name := range lists(t) {
-		read, ok := paged[name]
+		request, ok := paged[name]
 		if !ok {
 			if bounded[name] == "" {
 				t.Errorf("%s is not tested: add it to paged, or to bounded with a reason", name)
@@ -403,17 +346,20 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 				toolsv1.RegisterToolServiceServer(r, heavyTools{})
 				toolsv1.RegisterCallServiceServer(r, heavyTools{})
 			})
-			s := New(Config{
+			handlers := handlers{}
+			New(Config{
 				Directory: directory.New(directory.Config{
 					Store: h, Models: &models.Catalog{}, Agents: heavyAgents(t), Skills: &skill.Library{}, Missing: func(string) []string { return nil },
 					Tools: remote.NewTools(tools),
 				}),
-				Store: h, UserFiles: UserFiles{Files: &blob.Blobs{}},
-				Peers: Peers{Sandbox: heavySandbox{h: h}, Workspaces: &placement.Work{Store: h}},
-			})
+				Store: h, UserFiles: UserFiles{Files: &blob.Blobs{}}, Peers: Peers{Sandbox: heavySandbox{h: h}, Workspaces: &placement.Work{Store: h}},
+			}).Register(handlers)
+			read := func(size int32, token string) (proto.Message, error) {
+				return handlers.list(ctx, name, request, size, token)
+			}
 			entries := map[string]bool{}
 			for token, first := "", true; token != "" || first; first = false {
-				answer, err := read(ctx, s, 1000, token)
+				answer, err := read(1000, token)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -427,13 +373,43 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 			if len(entries) < heavyEntries || len(entries) > heavyEntries+5 || h.most > 51 {
 				t.Errorf("read %d entries, and %d at one time", len(entries), h.most)
 			}
-			if answer, err := read(ctx, s, 2, ""); err != nil {
+			if answer, err := read(2, ""); err != nil {
 				t.Error(err)
 			} else if _, count := readPage(answer, map[string]bool{}); count != 2 {
 				t.Errorf("a page of 2 has %d entries", count)
 			}
 		})
 	}
+}
+
+// handlers are those of the registered RPCs.
+type handlers map[protoreflect.FullName]func(ctx context.Context, request proto.Message) (any, error)
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (h handlers) RegisterService(d *grpc.ServiceDesc, impl any) {
+	for _, m := range d.Methods {
+		name := protoreflect.FullName(protoreflect.FullName(d.ServiceName).Name()).Append(protoreflect.Name(m.MethodName))
+		h[name] = func(ctx context.Context, request proto.Message) (any, error) {
+			decode := func(into any) error {
+				proto.Merge(into.(proto.Message), request)
+				return nil
+			}
+			return m.Handler(impl, ctx, decode, nil)
+		}
+	}
+}
+
+// list calls an RPC for a page.
+func (h handlers) list(ctx context.Context, name protoreflect.FullName, request proto.Message, size int32, token string) (proto.Message, error) {
+	request = proto.Clone(request)
+	fields := request.ProtoReflect().Descriptor().Fields()
+	request.ProtoReflect().Set(fields.ByName("page_size"), protoreflect.ValueOfInt32(size))
+	request.ProtoReflect().Set(fields.ByName("page_token"), protoreflect.ValueOfString(token))
+	answer, err := h[name](ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return answer.(proto.Message), nil
 }
 
 // readPage returns the size of a page and the number of its entries, and adds them to all.
@@ -451,44 +427,3 @@ func readPage(answer proto.Message, all map[string]bool) (size, count int) {
 	})
 	return proto.Size(answer), count
 }
-
-// A turn is as large as its model's answers, and a client has to be able to list it.
-func TestATurnThatIsLargerThanAPageIsListedShortened(t *testing.T) {
-	text := strings.Repeat("é", 2<<20)
-	huge := &huge{turns: []*sessionv1.Turn{
-		{Name: "sessions/s/turns/1", FinalText: "small", OutputJson: "{}"},
-		{Name: "sessions/s/turns/2", FinalText: "x" + text, OutputJson: `"` + text + `"`},
-		{Name: "sessions/s/turns/3", FinalText: "small"},
-	}}
-	ctx := principal.With(t.Context(), principal.Default())
-	answer, err := New(Config{Store: huge}).ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: "sessions/s"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(answer.Turns) != 3 || proto.Size(answer) > page.MaxBytes || answer.NextPageToken != "" {
-		t.Fatalf("%d turns and %d bytes", len(answer.Turns), proto.Size(answer))
-	}
-	for i, turn := range answer.Turns {
-		if turn.Shortened != (i == 1) || !utf8.ValidString(turn.FinalText) || (turn.OutputJson == "{}") != (i == 0) {
-			t.Errorf("turn %d is shortened: %t, with %d bytes of text and output %.20q", i+1, turn.Shortened, len(turn.FinalText), turn.OutputJson)
-		}
-	}
-	if n := len(answer.Turns[1].FinalText); n < 60<<10 || n > 64<<10 {
-		t.Errorf("the shortened text has %d bytes", n)
-	}
-}
-
-type huge struct {
-	heavy
-	turns []*sessionv1.Turn
-}
-
-func (h *huge) ListTurns(context.Context, store.Key, string, int) ([]*sessionv1.Turn, error) {
-	return h.turns, nil
-}
-
-// people is the configuration of what lists users, keys and the audit log.
-func people(s *Server) *tenancy.Config { return &tenancy.Config{Store: s.Store} }
-
-// unattended is the configuration of what lists schedules, triggers and webhooks.
-func unattended(s *Server) *automation.Config { return &automation.Config{Store: s.Store} }

@@ -1,24 +1,27 @@
-// Package server answers the RPCs of SessionService and AgentService. It changes
-// only inboxes: the turn loop carries out the commands.
+// Package server answers the RPCs of the service. Each package below it answers those of one subject.
 package server
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"time"
 
-	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/attached"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
+	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/server/automation"
 	"github.com/fairlead/fairlead/services/session/internal/server/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/server/conversation"
 	"github.com/fairlead/fairlead/services/session/internal/server/files"
+	"github.com/fairlead/fairlead/services/session/internal/server/peer"
+	"github.com/fairlead/fairlead/services/session/internal/server/tenancy"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
@@ -45,10 +48,8 @@ type Config struct {
 	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
 	// RepositoryBranch is the pattern of sessions' own branches.
 	RepositoryBranch string
-	// Nodes chooses the node of a new workspace.
-	Nodes   *placement.Nodes
-	Log     *slog.Logger
-	Version string
+	Log              *slog.Logger
+	Version          string
 	Capabilities
 	// Checkpoints are the tools of agents that name none; see agent.Spec.
 	Checkpoints []string
@@ -87,46 +88,55 @@ type Peers struct {
 	Sandbox    Sandbox
 	Workspaces *placement.Work // reads and deletes workspaces, on whichever node they are
 	Tools      *remote.Tools   // has the tools of agents
+	Attached   *attached.Hub   // has the runtimes that attach
+	Proxy      *modelproxy.Proxy
 }
 
 // Sandbox is the part of the sandbox service that the server needs.
 type Sandbox interface {
 	catalog.Sandbox
-	ImportWorkspace(ctx context.Context, call *commonv1.CallRef, write func(io.Writer) error) (made bool, err error)
 	files.Sandbox
 }
 
-// Server implements SessionService; each part answers the RPCs of its subject.
+// Server has a part for each subject.
 type Server struct {
-	unimplemented
-	*Config
-	*sessions
-	*turns
-	*commands
-	*approvals
-	*events
-	*conversations
-	*forks
-	*exports
-	*imports
-}
-
-// unimplemented is deeper than the parts, so that their methods come first.
-type unimplemented struct {
-	sessionv1.UnimplementedSessionServiceServer
+	store        store.Store
+	automation   *automation.Config
+	catalog      *catalog.Config
+	conversation *conversation.SessionServer
+	files        *files.Config
+	peer         *peer.Config
+	tenancy      *tenancy.Config
 }
 
 // New returns a server.
 func New(c Config) *Server {
-	s := &Server{
-		Config: &c, sessions: &sessions{Config: &c}, commands: &commands{&c}, approvals: &approvals{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
+	nodes := c.Workspaces.Nodes
+	sessions := conversation.New(&conversation.Config{
+		Store: c.Store, Hub: c.Hub, Directory: c.Directory, Submit: c.Submit, Tools: c.Tools, Workspaces: c.Workspaces, Try: c.Try,
+		Use: c.Use.Config, ImportMaxBytes: c.ImportMaxBytes, IdleProgress: c.IdleProgress, Log: c.Log,
+	})
+	return &Server{
+		store: c.Store, conversation: sessions,
+		automation: &automation.Config{
+			Store: c.Store, Directory: c.Directory, Submit: c.Submit, Create: sessions.Create, Admit: c.Use.Admit, Webhooks: c.Webhooks,
+		},
+		catalog: &catalog.Config{
+			Store: c.Store, Directory: c.Directory, Files: c.Files, Checkpoints: c.Checkpoints, Log: c.Log,
+			Capabilities: catalog.Capabilities{Version: c.Version, Runtimes: c.Runtimes, Flags: c.Flags, Nodes: nodes, Sandbox: c.Sandbox},
+		},
+		files: &files.Config{
+			Store: c.Store, Files: c.Files, TTL: c.FileTTL, Log: c.Log, Workspaces: c.Workspaces, Sandbox: c.Sandbox,
+			Skills: c.Directory.Skills, RepositoryBranch: c.RepositoryBranch,
+		},
+		peer: &peer.Config{
+			Store: c.Store, Directory: c.Directory, Tools: c.Tools, Nodes: nodes, Proxy: c.Proxy, Attached: c.Attached, Log: c.Log,
+		},
+		tenancy: &tenancy.Config{
+			Store: c.Store, Try: c.Try, Nodes: nodes, Budgets: c.Budgets, KeysOutliveToken: c.Use.KeysOutliveToken, Log: c.Log,
+		},
 	}
-	s.turns = &turns{Config: &c, events: s.events}
-	s.sessions.turns = s.turns
-	s.conversations = &conversations{Config: &c, turns: s.turns, commands: s.commands, events: s.events}
-	s.imports = &imports{&c, s.forks}
-	return s
 }
 
 // Close waits for the goroutines of handlers. No RPC runs any more.
-func (s *Server) Close() { s.streams.Wait() }
+func (s *Server) Close() { s.conversation.Close() }

@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 )
 
 // Content returns the content of a message with the files that it names, and checks it.
@@ -73,7 +74,7 @@ func (s *Submitter) fetch(ctx context.Context, m *commonv1.Media, field string) 
 
 // mayRead refuses credentials that are limited to other scopes.
 func mayRead(ctx context.Context, scope, field string) error {
-	if !caller(ctx).Allows(scope) {
+	if !request.Caller(ctx).Allows(scope) {
 		return refusal.BeyondScope(scope, field)
 	}
 	return nil
@@ -88,7 +89,7 @@ func (s *Submitter) fetchFile(ctx context.Context, name, field string) (title, m
 	if err := mayRead(ctx, "files.read", field); err != nil {
 		return "", "", nil, err
 	}
-	row, err := s.Files.Find(ctx, caller(ctx), name)
+	row, err := s.Files.Find(ctx, request.Caller(ctx), name)
 	if err != nil {
 		return "", "", nil, refusal.File(err, name, "")
 	}
@@ -120,7 +121,7 @@ func (s *Submitter) fetchWorkspace(ctx context.Context, uri, field string) (titl
 	}
 	session := "sessions/" + id
 	found, err := s.Workspaces.Owned(ctx, session)
-	if err == nil && !caller(ctx).Sees(strings.TrimPrefix(found.User, "users/")) {
+	if err == nil && !request.Caller(ctx).Sees(strings.TrimPrefix(found.User, "users/")) {
 		err = refusal.SessionNotFound(session)
 	}
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -19,7 +18,6 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
@@ -28,6 +26,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -82,7 +81,7 @@ type Message struct {
 
 // Accept submits a message and returns its turn, or the earlier one of a repeated request.
 func (s *Submitter) Accept(ctx context.Context, m Message) (*sessionv1.Turn, error) {
-	k := key(ctx, m.Request.Parent)
+	k := request.Key(ctx, m.Request.Parent)
 	session, err := s.Store.GetSession(ctx, k)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: m.Request.Parent})
@@ -122,7 +121,7 @@ func (s *Submitter) Prepare(
 	ctx context.Context, m Message, session *sessionv1.Session, spec agent.Spec,
 ) (*sessionv1.Turn, store.Submit, error) {
 	r, none := m.Request, store.Submit{}
-	k := key(ctx, r.Parent)
+	k := request.Key(ctx, r.Parent)
 	if err := checkClientTools(spec, r); err != nil {
 		return nil, none, err
 	}
@@ -184,23 +183,11 @@ func (s *Submitter) MayNotSend(ctx context.Context, k store.Key, user string) (s
 	return "", nil
 }
 
-// key returns the store's key of `sessions/{session}`. The tenant comes only from the principal.
-func key(ctx context.Context, session string) store.Key {
-	return store.Key{Tenant: principal.Tenant(ctx), Session: strings.TrimPrefix(session, "sessions/")}
-}
-
-func caller(ctx context.Context) principal.Principal {
-	p, _ := principal.From(ctx)
-	return p
-}
-
-func userOf(ctx context.Context) string { return caller(ctx).User }
-
 // NewTurn returns a turn of the caller.
 func NewTurn(ctx context.Context, session *sessionv1.Session, limits *sessionv1.TurnLimits) *sessionv1.Turn {
 	t := &sessionv1.Turn{
 		Name: session.Name + "/turns/" + id.New(), State: sessionv1.TurnState_TURN_STATE_QUEUED, Limits: limits,
-		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, User: userOf(ctx),
+		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, User: request.User(ctx),
 	}
 	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
 		t.TraceId = sc.TraceID().String()
@@ -212,16 +199,16 @@ func NewTurn(ctx context.Context, session *sessionv1.Session, limits *sessionv1.
 func (s *Submitter) Command(ctx context.Context, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	state, err := state.Accept(r, userOf(ctx), directory.MayMake(ctx), carrier)
+	state, err := state.Accept(r, request.User(ctx), directory.MayMake(ctx), carrier)
 	if err != nil {
 		return store.Submit{}, err
 	}
 	turnID := t.Name[len(r.Parent)+len("/turns/"):]
 	return store.Submit{
 		Key:             k,
-		Command:         store.Command{Kind: store.CommandTurn, TurnID: turnID, User: userOf(ctx)},
+		Command:         store.Command{Kind: store.CommandTurn, TurnID: turnID, User: request.User(ctx)},
 		Turn:            &store.TurnRow{ID: turnID, Turn: proto.CloneOf(t), Run: state},
-		Caps:            s.Use.Turns(k.Tenant, userOf(ctx)),
+		Caps:            s.Use.Turns(k.Tenant, request.User(ctx)),
 		Resume:          r.Resume,
 		RejectIfActive:  r.Resume || r.OnActive == sessionv1.OnActive_ON_ACTIVE_REJECT,
 		InterruptActive: r.OnActive == sessionv1.OnActive_ON_ACTIVE_INTERRUPT,

@@ -3,15 +3,19 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"google.golang.org/grpc"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -50,4 +54,26 @@ func (c *Config) Register(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterEnvironmentServiceServer(r, &EnvironmentServer{Config: c})
 	sessionv1.RegisterModelServiceServer(r, &ModelServer{Config: c})
 	sessionv1.RegisterSkillServiceServer(r, &SkillServer{Config: c})
+}
+
+// write writes a version of what is a row of the table of agents, and reads the row. failed returns the errors of its kind.
+func (c *Config) write(
+	ctx context.Context, w store.AgentWrite, failed func(err error, name, requestID string) error,
+) (row store.AgentRow, _ error) {
+	w.Tenant, w.User = principal.Tenant(ctx), request.User(ctx)
+	answer, err := c.Store.WriteAgent(ctx, w)
+	if errors.Is(err, store.ErrConflict) {
+		return row, refusal.VersionConflict(ctx, c.Store, w.Name, w.Expected, failed)
+	}
+	if err != nil {
+		return row, failed(err, w.Name, w.Request.ID)
+	}
+	made, version, err := directory.SplitVersion(answer.Value)
+	if err != nil {
+		return row, err
+	}
+	if row, err = c.Store.GetAgent(ctx, w.Tenant, made, version); err != nil {
+		return row, failed(err, made, "")
+	}
+	return row, nil
 }

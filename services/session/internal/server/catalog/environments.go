@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -16,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -61,20 +60,12 @@ func (x *EnvironmentServer) write(
 		return nil, fmt.Errorf("marshal %s: %w", name, err)
 	}
 	sum := sha256.Sum256(body)
-	w.Tenant, w.User = principal.Tenant(ctx), request.User(ctx)
 	w.AgentRevision = store.AgentRevision{Name: name, Revision: hex.EncodeToString(sum[:8]), Spec: body}
-	answer, err := x.Store.WriteAgent(ctx, w)
-	if errors.Is(err, store.ErrConflict) {
-		return nil, refusal.VersionConflict(ctx, x.Store, name, w.Expected, refusal.Environment)
-	}
-	if err != nil {
-		return nil, refusal.Environment(err, name, w.Request.ID)
-	}
-	made, version, err := directory.SplitVersion(answer.Value)
+	row, err := x.Config.write(ctx, w, refusal.Environment)
 	if err != nil {
 		return nil, err
 	}
-	return x.read(ctx, made, version)
+	return environmentProto(row)
 }
 
 func (x *EnvironmentServer) read(ctx context.Context, name string, version int32) (*sessionv1.Environment, error) {

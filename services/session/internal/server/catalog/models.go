@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -86,20 +86,12 @@ func (x *ModelServer) write(ctx context.Context, name string, spec *sessionv1.Mo
 		return nil, fmt.Errorf("marshal %s: %w", name, err)
 	}
 	sum := sha256.Sum256([]byte(spec.String()))
-	w.Tenant, w.User = principal.Tenant(ctx), request.User(ctx)
 	w.AgentRevision = store.AgentRevision{Name: name, Revision: hex.EncodeToString(sum[:8]), Spec: body}
-	answer, err := x.Store.WriteAgent(ctx, w)
-	if errors.Is(err, store.ErrConflict) {
-		return nil, refusal.VersionConflict(ctx, x.Store, name, w.Expected, refusal.Model)
-	}
-	if err != nil {
-		return nil, refusal.Model(err, name, w.Request.ID)
-	}
-	made, version, err := directory.SplitVersion(answer.Value)
+	row, err := x.Config.write(ctx, w, refusal.Model)
 	if err != nil {
 		return nil, err
 	}
-	return x.read(ctx, made, version)
+	return x.own(row)
 }
 
 func (x *ModelServer) read(ctx context.Context, name string, version int32) (*sessionv1.Model, error) {

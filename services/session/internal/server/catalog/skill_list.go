@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -176,27 +176,14 @@ func (x *SkillServer) write(ctx context.Context, owner, place string, f *skill.F
 // put writes a version and reads the skill.
 func (x *SkillServer) put(ctx context.Context, owner string, w store.AgentWrite) (*sessionv1.Skill, error) {
 	c := x.Directory.Skills
-	w.Tenant, w.User, w.Most, w.MostVersions = principal.Tenant(ctx), request.User(ctx), c.Tenant, c.Versions
+	w.Most, w.MostVersions = c.Tenant, c.Versions
 	if owner != "" {
 		w.Most = c.User
 	}
 	_, name, _ := strings.Cut(w.Name, "skills/")
-	answer, err := x.Store.WriteAgent(ctx, w)
-	if errors.Is(err, store.ErrConflict) {
-		return nil, refusal.VersionConflict(ctx, x.Store, w.Name, w.Expected, func(err error, _, requestID string) error {
-			return refusal.Skill(err, "skills/"+name, requestID)
-		})
-	}
-	if err != nil {
-		return nil, refusal.Skill(err, "skills/"+name, w.Request.ID)
-	}
-	made, version, err := directory.SplitVersion(answer.Value)
+	row, err := x.Config.write(ctx, w, func(err error, _, requestID string) error { return refusal.Skill(err, "skills/"+name, requestID) })
 	if err != nil {
 		return nil, err
-	}
-	row, err := x.Store.GetAgent(ctx, w.Tenant, made, version)
-	if err != nil {
-		return nil, refusal.Skill(err, "skills/"+name, w.Request.ID)
 	}
 	return skillProto(row)
 }

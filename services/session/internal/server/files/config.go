@@ -57,6 +57,6 @@ type Sandbox interface {
 // Register registers the services for clients.
 func (c *Config) Register(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterFileServiceServer(r, &FileServer{Config: c})
-	sessionv1.RegisterSessionFileServiceServer(r, SessionFiles(c))
+	sessionv1.RegisterSessionFileServiceServer(r, &sessionFileServer{workspaces: workspaces{c}})
 	sessionv1.RegisterRepositoryServiceServer(r, &repositoryServer{workspaces: workspaces{c}})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/server/reply"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -26,11 +26,6 @@ import (
 type sessionFileServer struct {
 	sessionv1.UnimplementedSessionFileServiceServer
 	workspaces
-}
-
-// SessionFiles returns the server of SessionFileService.
-func SessionFiles(c *Config) sessionv1.SessionFileServiceServer {
-	return &sessionFileServer{workspaces: workspaces{c}}
 }
 
 func sessionFile(f *sandboxv1.FileInfo) *sessionv1.SessionFile {
@@ -187,7 +182,7 @@ func (s *sessionFileServer) ExportSessionFiles(
 		return placement.Unread(err, place, r.Parent, r.Path)
 	}
 	to := reply.Pieces(func(b []byte) error { return stream.Send(&sessionv1.ExportSessionFilesResponse{Data: b}) })
-	_, err = io.CopyBuffer(to, reply.Forwarding{Reader: from}, make([]byte, reply.PieceBytes))
+	_, err = io.CopyBuffer(to, remote.Forwarding{Reader: from}, make([]byte, reply.PieceBytes))
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 )
 
 // LoginMcpServer begins a login of the caller.

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
@@ -30,14 +29,6 @@ func (p Pieces) Write(b []byte) (int, error) {
 		part = part[n:]
 	}
 	return len(b), nil
-}
-
-// Forwarding passes on the refusals of the sandbox.
-type Forwarding struct{ io.Reader }
-
-func (r Forwarding) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	return n, apierr.Forward(err)
 }
 
 // upload is the request of a stream of which the first has a start, and the others data.

@@ -1,4 +1,4 @@
-package server
+package portable
 
 import (
 	"archive/tar"
@@ -16,8 +16,8 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
-	"github.com/fairlead/fairlead/services/session/internal/server/reply"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -41,7 +41,7 @@ func (p *unpackedUpload) close() {
 // unpackUpload recognizes a transcript or an archive, and extracts the
 // transcript of an archive. It reads the whole archive, so that damage is found
 // before anything is made.
-func (s *imports) unpackUpload(ctx context.Context, upload *os.File) (*unpackedUpload, error) {
+func (s *Sessions) unpackUpload(ctx context.Context, upload *os.File) (*unpackedUpload, error) {
 	from, err := rewind(upload)
 	if err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func (s *imports) unpackUpload(ctx context.Context, upload *os.File) (*unpackedU
 		if h.Name != archiveTranscript {
 			return nil
 		}
-		if h.Size > s.ImportMaxBytes {
-			return badImport("its transcript is larger than %d bytes, the most that the operator allows (session.import-max-bytes)", s.ImportMaxBytes)
+		if h.Size > s.MaxBytes {
+			return refusal.BadImport("its transcript is larger than %d bytes, the most that the operator allows (session.import-max-bytes)", s.MaxBytes)
 		}
 		_, err := io.Copy(p.transcript, content)
 		return err
@@ -77,13 +77,13 @@ func (s *imports) unpackUpload(ctx context.Context, upload *os.File) (*unpackedU
 
 // eachEntry reads an archive to its end: the transcript first and once, then
 // only files of the workspace.
-func (s *imports) eachEntry(ctx context.Context, from io.Reader, f func(h *tar.Header, content io.Reader) error) error {
+func (s *Sessions) eachEntry(ctx context.Context, from io.Reader, f func(h *tar.Header, content io.Reader) error) error {
 	zip, err := gzip.NewReader(from)
 	if err != nil {
 		return damaged(err)
 	}
 	zip.Multistream(false)
-	most := &io.LimitedReader{R: zip, N: unpackFactor * s.ImportMaxBytes}
+	most := &io.LimitedReader{R: zip, N: unpackFactor * s.MaxBytes}
 	in := tar.NewReader(most)
 	for n := 0; ; n++ {
 		if err := ctx.Err(); err != nil {
@@ -94,13 +94,13 @@ func (s *imports) eachEntry(ctx context.Context, from io.Reader, f func(h *tar.H
 			break
 		}
 		if errors.Is(err, io.EOF) {
-			return badImport("the archive is empty")
+			return refusal.BadImport("the archive is empty")
 		}
 		if err != nil {
 			return tooMuch(most, err)
 		}
 		if (n == 0) != (h.Name == archiveTranscript && h.Typeflag == tar.TypeReg) || n > 0 && !strings.HasPrefix(h.Name, archiveFiles) {
-			return badImport("an archive has %s first and then %s…, and entry %d is %.100q", archiveTranscript, archiveFiles, n+1, h.Name)
+			return refusal.BadImport("an archive has %s first and then %s…, and entry %d is %.100q", archiveTranscript, archiveFiles, n+1, h.Name)
 		}
 		if err := f(h, in); err != nil {
 			return tooMuch(most, err)
@@ -113,13 +113,13 @@ func (s *imports) eachEntry(ctx context.Context, from io.Reader, f func(h *tar.H
 		return tooMuch(most, io.ErrUnexpectedEOF)
 	}
 	if n, err := io.Copy(io.Discard, from); n > 0 || err != nil {
-		return badImport("something follows the end of the archive")
+		return refusal.BadImport("something follows the end of the archive")
 	}
 	return nil
 }
 
 func damaged(err error) error {
-	return badImport("the archive is damaged or was cut off (%v)", err)
+	return refusal.BadImport("the archive is damaged or was cut off (%v)", err)
 }
 
 // tooMuch says why an archive cannot be read. It passes on errors of this or
@@ -128,7 +128,7 @@ func tooMuch(most *io.LimitedReader, err error) error {
 	var corrupt flate.CorruptInputError
 	switch {
 	case most.N == 0:
-		return badImport("the archive unpacks to more than %d times session.import-max-bytes", unpackFactor)
+		return refusal.BadImport("the archive unpacks to more than %d times session.import-max-bytes", unpackFactor)
 	case errors.Is(err, tar.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &corrupt):
 		return damaged(err)
 	}
@@ -138,37 +138,37 @@ func tooMuch(most *io.LimitedReader, err error) error {
 // unpackFiles makes the workspace from the archive's files, and reports whether
 // it was made now. The call's id depends on the file, so that a repeated import
 // with another file does not get this one's answer.
-func (s *imports) unpackFiles(ctx context.Context, upload *os.File, to store.Key, sum []byte) (made bool, err error) {
+func (s *Sessions) unpackFiles(ctx context.Context, upload *os.File, to store.Key, sum []byte) (made bool, err error) {
 	from, err := rewind(upload)
 	if err != nil {
 		return false, err
 	}
 	call := &commonv1.CallRef{Session: "sessions/" + to.Session, Epoch: 1, CallId: "import." + to.Session + "." + hex.EncodeToString(sum[:8])}
-	if err := s.forks.hold(ctx, call.Session); err != nil {
+	if err := s.hold(ctx, call.Session); err != nil {
 		return false, err
 	}
-	if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
+	if err := s.Workspaces.Nodes.Place(ctx, s.Store, call); err != nil {
 		return false, err
 	}
 	var bad error
-	made, err = s.Sandbox.ImportWorkspace(ctx, call, func(w io.Writer) error {
+	made, err = s.Workspaces.Sandbox.ImportWorkspace(ctx, call, func(w io.Writer) error {
 		bad = s.sendFiles(ctx, from, w)
 		return bad
 	})
 	switch {
 	case errors.Is(err, remote.ErrBadArchive):
-		return false, badImport("%s", strings.TrimSuffix(apierr.Message(err), "."))
+		return false, refusal.BadImport("%s", strings.TrimSuffix(apierr.Message(err), "."))
 	case err != nil && errors.Is(err, bad):
 		return false, err
 	case err != nil:
 		return false, apierr.Forward(err)
 	}
-	return made, s.Nodes.Made(ctx, s.Store, call)
+	return made, s.Workspaces.Nodes.Made(ctx, s.Store, call)
 }
 
 // sendFiles writes the archive's files in the sandbox's format.
-func (s *imports) sendFiles(ctx context.Context, from io.Reader, to io.Writer) error {
-	sent := bufio.NewWriterSize(to, reply.PieceBytes)
+func (s *Sessions) sendFiles(ctx context.Context, from io.Reader, to io.Writer) error {
+	sent := bufio.NewWriterSize(to, bufferBytes)
 	out := tar.NewWriter(sent)
 	err := s.eachEntry(ctx, from, func(h *tar.Header, content io.Reader) error {
 		if h.Name == archiveTranscript {
@@ -182,7 +182,7 @@ func (s *imports) sendFiles(ctx context.Context, from io.Reader, to io.Writer) e
 			if errors.Is(err, io.EOF) {
 				return err // an error of the stream
 			}
-			return badImport("the archive's entry %.100q cannot be packed for the workspace (%v)", h.Name, err)
+			return refusal.BadImport("the archive's entry %.100q cannot be packed for the workspace (%v)", h.Name, err)
 		}
 		_, err := io.Copy(out, content)
 		return err

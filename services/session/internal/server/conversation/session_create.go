@@ -1,4 +1,4 @@
-package server
+package conversation
 
 import (
 	"context"
@@ -12,18 +12,18 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 )
 
 // CreateSession creates a session with the agent's current revision, and the turn of its first message.
-func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
-	return s.create(ctx, r, submit.Origin{}, r.Limits)
+func (s *SessionServer) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
+	return s.Create(ctx, r, submit.Origin{}, r.Limits)
 }
 
-// create creates a session whose first turn has an origin and limits.
-func (s *sessions) create(
+// Create creates a session whose first turn has an origin and limits.
+func (s *SessionServer) Create(
 	ctx context.Context, r *sessionv1.CreateSessionRequest, from submit.Origin, limits *sessionv1.TurnLimits,
 ) (*sessionv1.CreateSessionResponse, error) {
 	k := request.Key(ctx, r.SessionId)
@@ -100,7 +100,7 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 }
 
 // firstTurn adds the turn of the first message, if there is one, and returns its name.
-func (s *sessions) firstTurn(
+func (s *SessionServer) firstTurn(
 	ctx context.Context, n *store.NewSession, spec agent.Spec, m *sessionv1.FirstMessage, from submit.Origin, limits *sessionv1.TurnLimits,
 ) (string, error) {
 	if m == nil {
@@ -122,7 +122,7 @@ func (s *sessions) firstTurn(
 }
 
 // oldestTurn returns the turn that a session began with.
-func (s *sessions) oldestTurn(ctx context.Context, k store.Key) (string, error) {
+func (s *SessionServer) oldestTurn(ctx context.Context, k store.Key) (string, error) {
 	turns, err := s.Store.ListTurns(ctx, k, "", 1)
 	if err != nil {
 		return "", refusal.Store(err, refusal.Subject{Session: "sessions/" + k.Session})

@@ -1,4 +1,4 @@
-package server
+package conversation
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/search"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
@@ -22,16 +22,15 @@ type searchCursor struct {
 
 // SearchMessages finds messages of ended turns, including turns that were
 // undone.
-func (s *events) SearchMessages(ctx context.Context, r *sessionv1.SearchMessagesRequest) (*sessionv1.SearchMessagesResponse, error) {
+func (s *SessionServer) SearchMessages(ctx context.Context, r *sessionv1.SearchMessagesRequest) (*sessionv1.SearchMessagesResponse, error) {
 	k := request.Key(ctx, r.Session)
 	owner := listedUser(ctx, r.User)
 	scope := "SearchMessages\x00" + k.Tenant + "\x00" + k.Session + "\x00" + r.Query
 	if owner != "" {
 		scope += "\x00" + owner
 	}
-	var c searchCursor
 	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &c); err != nil {
+		if err := page.Decode(r.PageToken, scope, &searchCursor{}); err != nil {
 			return nil, refusal.Store(err, refusal.Subject{})
 		}
 	}
@@ -44,25 +43,15 @@ func (s *events) SearchMessages(ctx context.Context, r *sessionv1.SearchMessages
 	if len(words) == 0 {
 		return nil, refusal.Input("query", "The query has no words to look for. Give at least one letter or digit.")
 	}
-	size := page.Size(r.PageSize, 50, 1000)
 	// The messages count, not their snippets: a page of long messages would be much work.
-	found, more, err := page.Fill(size, func(last *sessionv1.Message, n int) ([]*sessionv1.Message, error) {
-		if last != nil {
-			c = searchCursorAt(last)
-		}
+	list := func(after searchCursor, n int) ([]*sessionv1.Message, error) {
 		return s.Store.SearchMessages(ctx, store.MessageSearch{
 			Tenant: k.Tenant, Session: k.Session, User: owner, Words: words, Limit: n,
-			AfterTime: c.Time, AfterSession: c.Session, AfterMessage: c.Message,
+			AfterTime: after.Time, AfterSession: after.Session, AfterMessage: after.Message,
 		})
-	})
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{Session: r.Session})
 	}
-	resp := &sessionv1.SearchMessagesResponse{Messages: foundMessages(found, words)}
-	if more {
-		resp.NextPageToken = page.Encode(scope, searchCursorAt(found[len(found)-1]))
-	}
-	return resp, nil
+	found, next, err := request.List(scope, r, refusal.Subject{Session: r.Session}, searchCursorAt, list)
+	return &sessionv1.SearchMessagesResponse{Messages: foundMessages(found, words), NextPageToken: next}, err
 }
 
 func foundMessages(messages []*sessionv1.Message, words []search.Word) []*sessionv1.FoundMessage {

@@ -1,4 +1,4 @@
-package server
+package portable
 
 import (
 	"context"
@@ -24,13 +24,13 @@ func (s onePath) ListMessages(context.Context, store.Key, string, string, int) (
 // TestAForksMessagesNameNothingOfTheSource: a summary whose kept messages were
 // not found would show the model another conversation than the source's did.
 func TestAForksMessagesNameNothingOfTheSource(t *testing.T) {
-	s := New(Config{Store: onePath{path: []*sessionv1.Message{
+	s := Sessions{Store: onePath{path: []*sessionv1.Message{
 		{Name: "sessions/old/messages/a", Turn: "sessions/old/turns/t"},
 		{Name: "sessions/old/messages/b", Parent: "sessions/old/messages/a", Turn: "sessions/old/turns/t"},
 		{Name: "sessions/old/messages/c", Parent: "sessions/old/messages/b", Compaction: &sessionv1.Compaction{
 			KeptFrom: "sessions/old/messages/a", ResultsUntil: "sessions/old/messages/b", MaxBlockBytes: 7,
 		}},
-	}}})
+	}}}
 	fork, err := s.copyMessages(t.Context(), store.Key{Session: "old"}, store.Key{Session: "new"}, "c")
 	if err != nil {
 		t.Fatal(err)

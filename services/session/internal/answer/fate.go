@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -8,24 +8,22 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// submittedAnswer is an answer to a call: an approval or a result.
-type submittedAnswer struct {
-	session, call, requestID string
-	approval                 *sessionv1.ResolveApprovalRequest
-	question                 *sessionv1.AnswerQuestionRequest
-	result                   *sessionv1.SubmitToolResultRequest
+// Given is an answer to a call: an approval, an answer to a question or a result.
+type Given struct {
+	Session, Call, RequestID string
+	Approval                 *sessionv1.ResolveApprovalRequest
+	Question                 *sessionv1.AnswerQuestionRequest
+	Result                   *sessionv1.SubmitToolResultRequest
 }
 
 // fate is the state of a call.
@@ -40,48 +38,51 @@ type fate struct {
 	time     *timestamppb.Timestamp
 }
 
-// answerError says why an answer was refused. It returns nil for an answer that
+// Refused says why the store refused an answer. It returns nil for an answer that
 // was given before.
-func (s *commands) answerError(ctx context.Context, err error, g submittedAnswer) error {
+func (s *Checker) Refused(ctx context.Context, err error, g Given) error {
+	if g.Question != nil && errors.Is(err, store.ErrDigestMismatch) {
+		return refusal.QuestionMismatch(g.Call)
+	}
 	if !errors.Is(err, store.ErrCallNotWaiting) {
-		return refusal.Store(err, refusal.Subject{Session: g.session, Call: g.call, RequestID: g.requestID})
+		return refusal.Store(err, refusal.Subject{Session: g.Session, Call: g.Call, RequestID: g.RequestID})
 	}
 	var f fate
 	var before *store.AnsweredError
 	if errors.As(err, &before) {
 		f, err = fateOfCommand(before.Command)
 	} else {
-		f, err = s.fateOf(ctx, request.Key(ctx, g.session), g.call)
+		f, err = s.fateOf(ctx, request.Key(ctx, g.Session), g.Call)
 	}
 	if err != nil {
-		return refusal.Store(err, refusal.Subject{Session: g.session})
+		return refusal.Store(err, refusal.Subject{Session: g.Session})
 	}
 	return f.refuse(g)
 }
 
 // refuse says why the call does not take the answer; nil if it has the same answer
 // already.
-func (f fate) refuse(g submittedAnswer) error {
+func (f fate) refuse(g Given) error {
 	switch {
 	case !f.known:
-		return refusal.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND,
-			fmt.Sprintf("There is no call %s in %s. Take the call's id from the session's events.", g.call, g.session), apierr.Resource("fairlead.dev/Call", g.call, "not found"))
+		return refusal.CallNotFound(g.Session, g.Call)
 	case f.same(g):
 		return nil
 	case f.answer.GetExpired() || f.resolved.GetExpired() || f.finished.GetOutcome() == sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED:
-		return callEnded(g.call, "the time for an answer ran out")
-	case g.approval != nil && f.resolved != nil:
-		return f.decided(g.call)
-	case g.question != nil && f.answer != nil && f.answer.QuestionId == g.question.QuestionId:
-		return f.answeredBefore(g.call)
+		return refusal.CallEnded(g.Call, "the time for an answer ran out")
+	case g.Approval != nil && f.resolved != nil:
+		return f.decided(g.Call)
+	case g.Question != nil && f.answer != nil && f.answer.QuestionId == g.Question.QuestionId:
+		return f.answeredBefore(g.Call)
 	case f.finished != nil && byTool(f.finished.Outcome):
-		return answered(g.call, fmt.Sprintf("%s has had another result since %s.", g.call, at(f.time)), map[string]string{"user": f.user, "time": at(f.time)})
+		return refusal.CallAnswered(g.Call, fmt.Sprintf("%s has had another result since %s.", g.Call, at(f.time)),
+			map[string]string{"user": f.user, "time": at(f.time)})
 	case f.finished != nil:
-		return callEnded(g.call, "it ended as "+strings.TrimPrefix(f.finished.Outcome.String(), "TOOL_OUTCOME_"))
+		return refusal.CallEnded(g.Call, "it ended as "+strings.TrimPrefix(f.finished.Outcome.String(), "TOOL_OUTCOME_"))
 	case f.ended:
-		return callEnded(g.call, "its turn ended")
+		return refusal.CallEnded(g.Call, "its turn ended")
 	default:
-		return refusal.Store(store.ErrCallNotWaiting, refusal.Subject{Session: g.session, Call: g.call})
+		return refusal.Store(store.ErrCallNotWaiting, refusal.Subject{Session: g.Session, Call: g.Call})
 	}
 }
 
@@ -99,16 +100,15 @@ func (f fate) decided(call string) error {
 		metadata["scope"], metadata["rule"] = strings.TrimPrefix(scope.String(), "APPROVAL_SCOPE_"), r.Rule
 		decided += ", with all calls of the rule " + r.Rule + ","
 	}
-	return answered(call, fmt.Sprintf("%s was %s before, by %s at %s.", call, decided, f.user, at(f.time)), metadata)
+	return refusal.CallAnswered(call, fmt.Sprintf("%s was %s before, by %s at %s.", call, decided, f.user, at(f.time)), metadata)
 }
 
 // answeredBefore says what was answered before.
 func (f fate) answeredBefore(call string) error {
 	action := strings.TrimPrefix(f.answer.Action.String(), "QUESTION_ACTION_")
 	did := map[string]string{"ACCEPT": "answered", "DECLINE": "declined", "CANCEL": "closed"}[action]
-	return answered(call, fmt.Sprintf("%s asked a question that was %s before, by %s at %s.", call, did, f.user, at(f.time)), map[string]string{
-		"action": action, "user": f.user, "time": at(f.time),
-	})
+	return refusal.CallAnswered(call, fmt.Sprintf("%s asked a question that was %s before, by %s at %s.", call, did, f.user, at(f.time)),
+		map[string]string{"action": action, "user": f.user, "time": at(f.time)})
 }
 
 // sameApproval reports whether a request says what was decided. A different comment makes
@@ -124,19 +124,20 @@ func approvalScope(s commonv1.ApprovalScope) commonv1.ApprovalScope {
 }
 
 // same reports whether the call has this answer.
-func (f fate) same(g submittedAnswer) bool {
-	if g.approval != nil {
-		return f.resolved != nil && !f.resolved.Expired && f.digest == g.approval.Digest && sameApproval(f.resolved, g.approval)
+func (f fate) same(g Given) bool {
+	if g.Approval != nil {
+		return f.resolved != nil && !f.resolved.Expired && f.digest == g.Approval.Digest && sameApproval(f.resolved, g.Approval)
 	}
-	if g.question != nil {
+	if g.Question != nil {
 		a := f.answer
-		return a != nil && !a.Expired && a.QuestionId == g.question.QuestionId && a.Action == g.question.Action && a.ContentJson == g.question.ContentJson
+		return a != nil && !a.Expired && a.QuestionId == g.Question.QuestionId && a.Action == g.Question.Action &&
+			a.ContentJson == g.Question.ContentJson
 	}
-	if f.finished == nil || len(f.finished.Content) != len(g.result.Content) || f.finished.Outcome != outcome(g.result.IsError) {
+	if f.finished == nil || len(f.finished.Content) != len(g.Result.Content) || f.finished.Outcome != outcome(g.Result.IsError) {
 		return false
 	}
 	for i, c := range f.finished.Content {
-		if !proto.Equal(c, g.result.Content[i]) {
+		if !proto.Equal(c, g.Result.Content[i]) {
 			return false
 		}
 	}
@@ -155,42 +156,30 @@ func byTool(o sessionv1.ToolOutcome) bool { return o == outcome(true) || o == ou
 
 func at(t *timestamppb.Timestamp) string { return t.AsTime().Format(time.RFC3339) }
 
-func answered(call, message string, metadata map[string]string) error {
-	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "The call "+message+" One answer counts.",
-		apierr.Metadata(metadata), apierr.Precondition("CALL", call, "has an answer"))
-}
-
-func callEnded(call, why string) error {
-	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED,
-		fmt.Sprintf("The call %s no longer accepts an answer: %s.", call, why), apierr.Precondition("CALL", call, why))
-}
-
 // fateOfCommand reads the answer that is in the inbox and not in the log yet.
 func fateOfCommand(c store.Command) (fate, error) {
 	f := fate{known: true, user: c.User, time: timestamppb.New(c.Time)}
+	var err error
 	switch c.Kind {
 	case store.CommandApproval:
 		r := &sessionv1.ResolveApprovalRequest{}
-		if err := proto.Unmarshal(c.Body, r); err != nil {
-			return f, fmt.Errorf("read the answer to call %s: %w", c.CallID, err)
-		}
+		err = proto.Unmarshal(c.Body, r)
 		f.digest, f.resolved = r.Digest, &sessionv1.ApprovalResolved{
 			Approved: r.Approved, Comment: r.Comment, Scope: r.Scope, Rule: r.Rule, UpdatedArgumentsJson: r.UpdatedArgumentsJson,
 		}
 	case store.CommandAnswer:
 		r := &sessionv1.AnswerQuestionRequest{}
-		if err := proto.Unmarshal(c.Body, r); err != nil {
-			return f, fmt.Errorf("read the answer to call %s: %w", c.CallID, err)
-		}
+		err = proto.Unmarshal(c.Body, r)
 		f.answer = &sessionv1.QuestionResolved{QuestionId: r.QuestionId, Action: r.Action, ContentJson: r.ContentJson}
 	case store.CommandToolResult:
 		r := &sessionv1.SubmitToolResultRequest{}
-		if err := proto.Unmarshal(c.Body, r); err != nil {
-			return f, fmt.Errorf("read the answer to call %s: %w", c.CallID, err)
-		}
+		err = proto.Unmarshal(c.Body, r)
 		f.finished = &sessionv1.ToolCallFinished{Outcome: outcome(r.IsError), Content: r.Content}
 	default:
 		f.resolved = &sessionv1.ApprovalResolved{Expired: true}
+	}
+	if err != nil {
+		return f, fmt.Errorf("read the answer to call %s: %w", c.CallID, err)
 	}
 	return f, nil
 }
@@ -199,7 +188,7 @@ func fateOfCommand(c store.Command) (fate, error) {
 const callPageBytes = 1 << 20
 
 // fateOf reads the state of a call from the log. The call's id begins with its turn's.
-func (s *commands) fateOf(ctx context.Context, k store.Key, call string) (fate, error) {
+func (s *Checker) fateOf(ctx context.Context, k store.Key, call string) (fate, error) {
 	var f fate
 	if _, err := s.Store.GetSession(ctx, k); err != nil {
 		return f, err

@@ -1,12 +1,13 @@
-package server
+// Package answer says whether a call takes an answer of a person or a client, and why it does not.
+package answer
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -14,37 +15,21 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/question"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// approvals shows what waits for people.
-type approvals struct{ *Config }
-
-type approvalCursor struct {
-	Time    time.Time `json:"t"`
-	Session string    `json:"s"`
-	Call    string    `json:"c"`
+// Checker checks answers. It is safe for concurrent use.
+type Checker struct {
+	Store store.Store
+	Tools *remote.Tools // has the schemas of tools
+	Log   *slog.Logger
 }
 
-// ListApprovals lists a page of what waits for people.
-func (s *approvals) ListApprovals(ctx context.Context, r *sessionv1.ListApprovalsRequest) (*sessionv1.ListApprovalsResponse, error) {
-	p := store.PendingPage{Tenant: request.Key(ctx, "").Tenant, User: listedUser(ctx, r.User), Session: request.Key(ctx, r.Session).Session}
-	scope := strings.Join([]string{"ListApprovals", p.Tenant, p.User, p.Session}, "\x00")
-	all, next, err := request.List(scope, r, refusal.Subject{}, approvalCursorAt, func(after approvalCursor, n int) ([]*sessionv1.PendingApproval, error) {
-		p.AfterTime, p.AfterSession, p.AfterCall, p.Limit = after.Time, after.Session, after.Call, n
-		return s.Store.ListPending(ctx, p)
-	})
-	return &sessionv1.ListApprovalsResponse{Approvals: all, NextPageToken: next}, err
-}
-
-func approvalCursorAt(p *sessionv1.PendingApproval) approvalCursor {
-	return approvalCursor{Time: p.CreateTime.AsTime(), Session: request.LastSegment(p.Session), Call: p.CallId}
-}
-
-// checkApproval refuses an answer that goes beyond this call and cannot be carried out. An answer to a call that
+// Approval refuses an answer that goes beyond this call and cannot be carried out. An answer to a call that
 // does not wait is the store's to refuse.
-func (s *commands) checkApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) error {
+func (s *Checker) Approval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) error {
 	wide := r.Scope > commonv1.ApprovalScope_APPROVAL_SCOPE_ONCE
 	if !wide && r.UpdatedArgumentsJson == "" && r.Mode == 0 {
 		return nil
@@ -74,9 +59,9 @@ func (s *commands) checkApproval(ctx context.Context, r *sessionv1.ResolveApprov
 	return s.checkArguments(ctx, p.Tool, r.UpdatedArgumentsJson)
 }
 
-// checkAnswer refuses an answer that does not fit the question. An answer to another question is the store's to
+// Question refuses an answer that does not fit the question. An answer to another question is the store's to
 // refuse.
-func (s *commands) checkAnswer(ctx context.Context, r *sessionv1.AnswerQuestionRequest) error {
+func (s *Checker) Question(ctx context.Context, r *sessionv1.AnswerQuestionRequest) error {
 	if r.Action != commonv1.QuestionAction_QUESTION_ACTION_ACCEPT {
 		return nil
 	}
@@ -97,7 +82,7 @@ func (s *commands) checkAnswer(ctx context.Context, r *sessionv1.AnswerQuestionR
 
 // checkArguments refuses arguments that do not match the tool's schema. Tools checks them again, also those of
 // tools that are not in its list.
-func (s *commands) checkArguments(ctx context.Context, tool, text string) error {
+func (s *Checker) checkArguments(ctx context.Context, tool, text string) error {
 	if text == "" {
 		return nil
 	}
@@ -123,7 +108,7 @@ func checkObject(field, text string) error {
 }
 
 // unfit says what is wrong with the arguments of a tool, as far as its schema is known now.
-func (s *commands) unfit(ctx context.Context, tool string, args schema.Arguments) error {
+func (s *Checker) unfit(ctx context.Context, tool string, args schema.Arguments) error {
 	ctx, cancel := context.WithTimeout(ctx, directory.Patience)
 	defer cancel()
 	tools, err := s.Tools.ListTools(ctx)

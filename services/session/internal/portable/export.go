@@ -1,4 +1,4 @@
-package server
+package portable
 
 import (
 	"archive/tar"
@@ -11,26 +11,14 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
-	"github.com/fairlead/fairlead/services/session/internal/server/reply"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
-)
-
-// Bounds of one read of an export.
-const (
-	exportRows  = 500
-	exportBytes = 4 << 20
 )
 
 // exportTries is how often a transcript is started again because the log was
@@ -45,59 +33,51 @@ const (
 
 var errFolded = errors.New("the log was folded while it was read")
 
-// exports writes sessions to files.
-type exports struct{ *Config }
-
-// ExportSession streams a session without active or queued turns. It writes the
-// transcript to a temporary file first, in short reads of the store, and sends
-// it once it is known to be consistent.
-func (s *exports) ExportSession(
-	r *sessionv1.ExportSessionRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionResponse],
-) error {
-	ctx := stream.Context()
+// Export writes a session without active or queued turns, as a transcript or as an archive with its files. It writes
+// the transcript to a temporary file first, in short reads of the store, and opens the export once that is known to be
+// consistent.
+func (s *Sessions) Export(ctx context.Context, session string, archive bool, open func() (io.Writer, error)) error {
 	file, err := spool()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	if err := s.spoolTranscript(ctx, request.Key(ctx, r.Name), file); err != nil {
-		return refusal.Store(err, refusal.Subject{Session: r.Name})
+	if err := s.spoolTranscript(ctx, request.Key(ctx, session), file); err != nil {
+		return refusal.Store(err, refusal.Subject{Session: session})
 	}
-	archive := r.Format == sessionv1.ExportFormat_EXPORT_FORMAT_ARCHIVE
 	var files io.Reader
 	if archive {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx) // ends the stream of the files in every case
 		defer cancel()
-		if files, err = s.openFiles(ctx, r.Name); err != nil { // before anything is sent
+		if files, err = s.openFiles(ctx, session); err != nil { // before anything is sent
 			return err
 		}
 	}
-	if err := stream.SendHeader(nil); err != nil {
+	to, err := open()
+	if err != nil {
 		return err
 	}
 	from, err := rewind(file)
 	if err != nil {
 		return err
 	}
-	to := reply.Pieces(func(b []byte) error { return stream.Send(&sessionv1.ExportSessionResponse{Data: b}) })
 	if !archive {
-		_, err = io.CopyBuffer(to, struct{ io.Reader }{from}, make([]byte, reply.PieceBytes))
+		_, err = io.CopyBuffer(to, struct{ io.Reader }{from}, make([]byte, bufferBytes))
 		return err
 	}
 	return sendArchive(file, files, to)
 }
 
 // spoolTranscript writes a session's transcript into an empty file.
-func (s *exports) spoolTranscript(ctx context.Context, k store.Key, file *os.File) error {
+func (s *Sessions) spoolTranscript(ctx context.Context, k store.Key, file *os.File) error {
 	for try := 1; ; try++ {
 		err := s.writeTranscript(ctx, k, file)
 		switch {
 		case !errors.Is(err, errFolded):
 			return err
 		case try == exportTries:
-			return refusal.Of(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_SESSION_ACTIVE,
-				"The session's log was folded while it was read, again and again. Export it once more in a moment.", apierr.RetryAfter(time.Second))
+			return refusal.LogFolded()
 		}
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return fmt.Errorf("write a temporary file: %w", err)
@@ -110,7 +90,7 @@ func (s *exports) spoolTranscript(ctx context.Context, k store.Key, file *os.Fil
 
 // writeTranscript reads a session page by page. The pages are consistent because
 // the session is the same before and after.
-func (s *exports) writeTranscript(ctx context.Context, k store.Key, to io.Writer) error {
+func (s *Sessions) writeTranscript(ctx context.Context, k store.Key, to io.Writer) error {
 	before, err := s.Store.GetSession(ctx, k)
 	if err != nil {
 		return err
@@ -119,7 +99,7 @@ func (s *exports) writeTranscript(ctx context.Context, k store.Key, to io.Writer
 	case before.ActiveTurn != "":
 		return refusal.SessionActive(before.Name)
 	case before.Rewinding:
-		return sessionRewinding(before.Name)
+		return refusal.SessionRewinding(before.Name)
 	}
 	w, err := transcript.NewWriter(to, before)
 	if err != nil {
@@ -144,9 +124,9 @@ func (s *exports) writeTranscript(ctx context.Context, k store.Key, to io.Writer
 	return w.Close()
 }
 
-func (s *exports) writeTurns(ctx context.Context, k store.Key, w *transcript.Writer) error {
+func (s *Sessions) writeTurns(ctx context.Context, k store.Key, w *transcript.Writer) error {
 	for after := ""; ; {
-		some, err := s.Store.ListTurns(ctx, k, after, exportRows)
+		some, err := s.Store.ListTurns(ctx, k, after, storeRows)
 		if err != nil {
 			return err
 		}
@@ -159,15 +139,15 @@ func (s *exports) writeTurns(ctx context.Context, k store.Key, w *transcript.Wri
 			}
 			after = request.LastSegment(t.Name)
 		}
-		if len(some) < exportRows {
+		if len(some) < storeRows {
 			return nil
 		}
 	}
 }
 
-func (s *exports) writeMessages(ctx context.Context, k store.Key, w *transcript.Writer) error {
+func (s *Sessions) writeMessages(ctx context.Context, k store.Key, w *transcript.Writer) error {
 	for after := ""; ; {
-		some, err := s.Store.ListTree(ctx, k, after, exportRows, exportBytes)
+		some, err := s.Store.ListTree(ctx, k, after, storeRows, storeBytes)
 		if err != nil || len(some) == 0 {
 			return err
 		}
@@ -180,9 +160,9 @@ func (s *exports) writeMessages(ctx context.Context, k store.Key, w *transcript.
 	}
 }
 
-func (s *exports) writeEvents(ctx context.Context, k store.Key, last int64, w *transcript.Writer) error {
+func (s *Sessions) writeEvents(ctx context.Context, k store.Key, last int64, w *transcript.Writer) error {
 	for seq := int64(0); seq < last; {
-		some, err := s.Store.ListEvents(ctx, k, seq, exportRows, exportBytes)
+		some, err := s.Store.ListEvents(ctx, k, seq, storeRows, storeBytes)
 		if err != nil {
 			return err
 		}
@@ -213,7 +193,7 @@ func sendArchive(file *os.File, files io.Reader, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	sent := bufio.NewWriterSize(to, reply.PieceBytes)
+	sent := bufio.NewWriterSize(to, bufferBytes)
 	zip := gzip.NewWriter(sent)
 	out := tar.NewWriter(zip)
 	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: archiveTranscript, Mode: 0o600, Size: size, Format: tar.FormatPAX}); err != nil {
@@ -234,7 +214,7 @@ func sendArchive(file *os.File, files io.Reader, to io.Writer) error {
 
 // openFiles starts to read a workspace's files as an archive; it returns nil for a session
 // without a workspace. A refusal is returned here.
-func (s *exports) openFiles(ctx context.Context, session string) (io.Reader, error) {
+func (s *Sessions) openFiles(ctx context.Context, session string) (io.Reader, error) {
 	files, err := s.Workspaces.ExportWorkspace(ctx, session)
 	if errors.Is(err, remote.ErrNoWorkspace) {
 		return bytes.NewReader(nil), nil
@@ -242,7 +222,7 @@ func (s *exports) openFiles(ctx context.Context, session string) (io.Reader, err
 	if err != nil {
 		return nil, apierr.Forward(err)
 	}
-	return reply.Forwarding{Reader: files}, nil
+	return remote.Forwarding{Reader: files}, nil
 }
 
 // packFiles copies a workspace's files from the sandbox's archive into a folder

@@ -1,4 +1,4 @@
-package server
+package conversation
 
 import (
 	"context"
@@ -13,15 +13,9 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
-
-// sessions creates, shows and deletes sessions.
-type sessions struct {
-	*Config
-	turns *turns
-}
 
 // greeting returns the agent's first message, if any.
 func greeting(k store.Key, a agent.Agent) []*sessionv1.Message {
@@ -37,12 +31,9 @@ func greeting(k store.Key, a agent.Agent) []*sessionv1.Message {
 }
 
 // GetSession reads a session.
-func (s *sessions) GetSession(ctx context.Context, r *sessionv1.GetSessionRequest) (*sessionv1.GetSessionResponse, error) {
+func (s *SessionServer) GetSession(ctx context.Context, r *sessionv1.GetSessionRequest) (*sessionv1.GetSessionResponse, error) {
 	session, err := s.Store.GetSession(ctx, request.Key(ctx, r.Name))
-	if err != nil {
-		return nil, refusal.Store(err, refusal.Subject{Session: r.Name})
-	}
-	return &sessionv1.GetSessionResponse{Session: session}, nil
+	return &sessionv1.GetSessionResponse{Session: session}, refusal.Store(err, refusal.Subject{Session: r.Name})
 }
 
 // listedUser returns the id of the user whose things a request lists, by name or all that the caller may see;
@@ -58,18 +49,6 @@ func listedUser(ctx context.Context, name string) string {
 	return ""
 }
 
-// SessionOwner returns the user to whom a session belongs, or "" if there is no such session.
-func (s *sessions) SessionOwner(ctx context.Context, session string) (string, error) {
-	owner, err := s.Store.SessionOwner(ctx, request.Key(ctx, session))
-	if errors.Is(err, store.ErrNotFound) {
-		return "", nil
-	}
-	return owner, refusal.Store(err, refusal.Subject{Session: session})
-}
-
-// SessionNotFound returns the error for a session that does not exist, or that the caller may not see.
-func (*sessions) SessionNotFound(session string) error { return refusal.SessionNotFound(session) }
-
 // deleteWait is how long DeleteSession waits for tools and sandbox to delete
 // their data. If they do not in time, a job repeats the request later.
 const deleteWait = 5 * time.Second
@@ -77,7 +56,7 @@ const deleteWait = 5 * time.Second
 // DeleteSession deletes a session. The deletion is durable once the store has
 // done it. Tools and sandbox delete their data now if they can be reached,
 // otherwise as soon as they can.
-func (s *sessions) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequest) (*sessionv1.DeleteSessionResponse, error) {
+func (s *SessionServer) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequest) (*sessionv1.DeleteSessionResponse, error) {
 	k := request.Key(ctx, r.Name)
 	answer, err := s.Store.DeleteSession(ctx, k, request.Lasting("DeleteSession", r.Name, r))
 	if errors.Is(err, store.ErrTurnActive) {

@@ -1,4 +1,4 @@
-package server
+package conversation
 
 import (
 	"cmp"
@@ -11,8 +11,9 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/follow"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/submit"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -21,11 +22,8 @@ import (
 // SessionToolServer implements SessionToolService.
 type SessionToolServer struct {
 	sessionv1.UnimplementedSessionToolServiceServer
-	s *Server
+	shared
 }
-
-// SessionToolService returns the server of SessionToolService.
-func (s *Server) SessionToolService() *SessionToolServer { return &SessionToolServer{s: s} }
 
 // ListSessionTools lists a page of the tools that the session's agent may call.
 func (x *SessionToolServer) ListSessionTools(
@@ -34,7 +32,7 @@ func (x *SessionToolServer) ListSessionTools(
 	k := request.Key(ctx, r.Parent)
 	scope := "ListSessionTools\x00" + k.Tenant + "\x00" + k.Session
 	after := ""
-	if err := x.s.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
+	if err := x.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
 		return nil, err
 	}
 	all, err := x.tools(ctx, k, r.Parent)
@@ -61,15 +59,15 @@ func (x *SessionToolServer) ListSessionTools(
 
 // tools returns the tools of a session's agent that its rules do not disable, by name.
 func (x *SessionToolServer) tools(ctx context.Context, k store.Key, parent string) ([]*toolsv1.Tool, error) {
-	session, err := x.s.Store.GetSession(ctx, k)
+	session, err := x.Store.GetSession(ctx, k)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: parent})
 	}
-	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
+	spec, err := x.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := x.s.Directory.ToolsOf(ctx, k, parent, spec, &toolsv1.ListSessionToolsRequest{
+	all, _, err := x.Directory.ToolsOf(ctx, k, parent, spec, &toolsv1.ListSessionToolsRequest{
 		Profile: spec.Profile, Filters: spec.Filters(session.Permissions),
 	})
 	slices.SortFunc(all, func(a, b *toolsv1.Tool) int { return strings.Compare(a.Name, b.Name) })
@@ -86,12 +84,12 @@ func (x *SessionToolServer) CallTool(r *sessionv1.CallToolRequest, stream grpc.S
 	if err := stream.Send(&sessionv1.CallToolResponse{Kind: &sessionv1.CallToolResponse_Turn{Turn: t}}); err != nil {
 		return err
 	}
-	return x.s.follow(ctx, following{
-		key: request.Key(ctx, r.Parent), after: max(r.AfterSeq, t.AfterSeq), turn: t.Name, idle: x.s.IdleProgress,
-		event: func(e *sessionv1.Event) error {
+	return x.logs.Follow(ctx, follow.Stream{
+		Key: request.Key(ctx, r.Parent), After: max(r.AfterSeq, t.AfterSeq), Turn: t.Name,
+		Event: func(e *sessionv1.Event) error {
 			return stream.Send(&sessionv1.CallToolResponse{Kind: &sessionv1.CallToolResponse_Event{Event: e}})
 		},
-		progress: func(p *sessionv1.Progress) error {
+		Progress: func(p *sessionv1.Progress) error {
 			return stream.Send(&sessionv1.CallToolResponse{Kind: &sessionv1.CallToolResponse_Progress{Progress: p}})
 		},
 	})
@@ -100,18 +98,18 @@ func (x *SessionToolServer) CallTool(r *sessionv1.CallToolRequest, stream grpc.S
 // accept submits a call and returns its turn.
 func (x *SessionToolServer) accept(ctx context.Context, r *sessionv1.CallToolRequest) (*sessionv1.Turn, error) {
 	k := request.Key(ctx, r.Parent)
-	session, err := x.s.Store.GetSession(ctx, k)
+	session, err := x.Store.GetSession(ctx, k)
 	if err != nil {
 		return nil, refusal.Store(err, refusal.Subject{Session: r.Parent})
 	}
 	if err := submit.WithinLog(session, r.AfterSeq); err != nil {
 		return nil, err
 	}
-	spec, err := x.s.Directory.SpecOf(ctx, k.Tenant, session)
+	spec, err := x.Directory.SpecOf(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
-	limits, err := x.s.Submit.TurnLimits(k.Tenant, spec, &sessionv1.TurnLimits{MaxWallTime: r.Limits.GetMaxWallTime()})
+	limits, err := x.Submit.TurnLimits(k.Tenant, spec, &sessionv1.TurnLimits{MaxWallTime: r.Limits.GetMaxWallTime()})
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +117,11 @@ func (x *SessionToolServer) accept(ctx context.Context, r *sessionv1.CallToolReq
 	id := state.CallID(request.LastSegment(t.Name), 0, 0)
 	t.Call = &sessionv1.ToolUse{CallId: id, Tool: r.Tool, ArgumentsJson: cmp.Or(r.ArgumentsJson, "{}")}
 	message := &sessionv1.CreateTurnRequest{Parent: r.Parent, OnActive: r.OnActive, Options: session.TurnOptions}
-	command, err := x.s.Submit.Command(ctx, k, t, message)
+	command, err := x.Submit.Command(ctx, k, t, message)
 	if err != nil {
 		return nil, err
 	}
 	command.Command.Kind, command.SteerActive = store.CommandCall, false
 	command.Request = store.RequestOf("CallTool", r.Parent, r.RequestId, r)
-	return x.s.Submit.Put(ctx, t, command, refusal.Subject{Session: r.Parent, RequestID: r.RequestId})
+	return x.Submit.Put(ctx, t, command, refusal.Subject{Session: r.Parent, RequestID: r.RequestId})
 }

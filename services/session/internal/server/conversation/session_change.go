@@ -1,4 +1,4 @@
-package server
+package conversation
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -15,7 +15,7 @@ import (
 const maxLabels = 32
 
 // UpdateSession changes the fields that are set.
-func (s *sessions) UpdateSession(ctx context.Context, r *sessionv1.UpdateSessionRequest) (*sessionv1.UpdateSessionResponse, error) {
+func (s *SessionServer) UpdateSession(ctx context.Context, r *sessionv1.UpdateSessionRequest) (*sessionv1.UpdateSessionResponse, error) {
 	if err := checkMetadata(r.GetMetadataJson(), "metadata_json"); err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (s *sessions) UpdateSession(ctx context.Context, r *sessionv1.UpdateSession
 }
 
 // allowed refuses options that the session's agent does not allow.
-func (s *sessions) allowed(ctx context.Context, k store.Key, r *sessionv1.UpdateSessionRequest) error {
+func (s *SessionServer) allowed(ctx context.Context, k store.Key, r *sessionv1.UpdateSessionRequest) error {
 	if r.TurnOptions == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func updateSession(session *sessionv1.Session, r *sessionv1.UpdateSessionRequest
 }
 
 // ArchiveSession archives a session, or brings it back.
-func (s *sessions) ArchiveSession(ctx context.Context, r *sessionv1.ArchiveSessionRequest) (*sessionv1.ArchiveSessionResponse, error) {
+func (s *SessionServer) ArchiveSession(ctx context.Context, r *sessionv1.ArchiveSessionRequest) (*sessionv1.ArchiveSessionResponse, error) {
 	k := request.Key(ctx, r.Name)
 	_, err := s.Store.ArchiveSession(ctx, store.ArchiveSession{
 		Key: k, Undo: r.Undo, Request: request.Lasting("ArchiveSession", r.Name, r),

@@ -1,4 +1,4 @@
-package server
+package portable
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -20,20 +18,17 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// forks copies sessions.
-type forks struct{ *Config }
-
-// ForkSession makes a session with the conversation of another one.
+// Fork makes a session with the conversation of another one.
 //
 // It makes the files first and the session last, in one write: a fork that
 // fails leaves at most a workspace without a session. A fork that is repeated
 // with its request id finds that workspace again, because its id follows from
 // the request id.
-func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest) (*sessionv1.ForkSessionResponse, error) {
+func (s *Sessions) Fork(ctx context.Context, r *sessionv1.ForkSessionRequest) (*sessionv1.Session, error) {
 	from, to := request.Key(ctx, r.Name), request.Key(ctx, r.SessionId)
 	if to.Session == "" {
 		to.Session = derivedID(store.Key{Tenant: from.Tenant, Session: from.Session + request.OwnScope(ctx)}, r.RequestId)
@@ -57,14 +52,11 @@ func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest
 		return nil, refusal.Store(err, about)
 	}
 	session, err := s.Store.GetSession(ctx, to)
-	if err != nil {
-		return nil, refusal.Store(err, about)
-	}
-	return &sessionv1.ForkSessionResponse{Session: session}, nil
+	return session, refusal.Store(err, about)
 }
 
 // fork copies the files and writes the new session.
-func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessionRequest, n store.NewSession) error {
+func (s *Sessions) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessionRequest, n store.NewSession) error {
 	source, err := s.Store.GetSession(ctx, from)
 	if err != nil {
 		return refusal.Store(err, refusal.Subject{Session: r.Name})
@@ -73,7 +65,7 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 		return refusal.SubagentSession(source.Name)
 	}
 	if source.Rewinding {
-		return sessionRewinding(source.Name)
+		return refusal.SessionRewinding(source.Name)
 	}
 	head, err := s.forkPoint(ctx, from, source, r.Turn)
 	if err != nil {
@@ -107,7 +99,7 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 
 // ownServers returns the MCP servers that a session brings, if it is the user's. Another user's would get the variables
 // of the fork's user, and work with the secrets of the other.
-func (s *forks) ownServers(ctx context.Context, k store.Key, user string) ([]*commonv1.McpServer, error) {
+func (s *Sessions) ownServers(ctx context.Context, k store.Key, user string) ([]*commonv1.McpServer, error) {
 	owner, err := s.Store.SessionOwner(ctx, k)
 	if err != nil || owner != user {
 		return nil, err
@@ -117,7 +109,7 @@ func (s *forks) ownServers(ctx context.Context, k store.Key, user string) ([]*co
 
 // dropUnused deletes files that were made for a session that does not exist: it
 // could not be made, or it was made before by the same request and deleted.
-func (s *forks) dropUnused(ctx context.Context, k store.Key, answer store.Answer, err error) {
+func (s *Sessions) dropUnused(ctx context.Context, k store.Key, answer store.Answer, err error) {
 	if err == nil && answer.Replayed {
 		if _, err = s.Store.GetSession(ctx, k); !errors.Is(err, store.ErrNotFound) {
 			return
@@ -143,14 +135,14 @@ func mayBeMade(err error) bool {
 }
 
 // forkPoint returns the id of the last message that a fork copies.
-func (s *forks) forkPoint(ctx context.Context, from store.Key, source *sessionv1.Session, turn string) (string, error) {
+func (s *Sessions) forkPoint(ctx context.Context, from store.Key, source *sessionv1.Session, turn string) (string, error) {
 	if turn == "" {
 		if source.ActiveTurn != "" {
 			return "", refusal.SessionActive(source.Name)
 		}
 		return request.LastSegment(source.Head), nil
 	}
-	session, turnID := splitTurn(turn)
+	session, turnID, _ := strings.Cut(turn, "/turns/")
 	if session != source.Name {
 		return "", refusal.Input("turn", fmt.Sprintf("%s is not a turn of %s.", turn, source.Name))
 	}
@@ -160,16 +152,11 @@ func (s *forks) forkPoint(ctx context.Context, from store.Key, source *sessionv1
 	}
 	switch {
 	case t.EndTime == nil:
-		return "", turnNotEnded(turn, "has not ended. Wait until it has, or interrupt it.")
+		return "", refusal.TurnNotEnded(turn, "has not ended. Wait until it has, or interrupt it.")
 	case t.Head == "":
-		return "", turnNotEnded(turn, "ended before it began, so nothing comes after it. Fork from the turn before it.")
+		return "", refusal.TurnNotEnded(turn, "ended before it began, so nothing comes after it. Fork from the turn before it.")
 	}
 	return request.LastSegment(t.Head), nil
-}
-
-func turnNotEnded(turn, why string) error {
-	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_ENDED,
-		"Turn "+turn+" "+why, apierr.Precondition("TURN", turn, "not ended"))
 }
 
 // pageMessages is how many messages one read returns.
@@ -178,7 +165,7 @@ const pageMessages = 50
 // copyMessages reads the path to head, renamed into the new session. The messages
 // belong to no turn there. Call ids stay the same: they only tie results to uses,
 // and no call is made with an old one.
-func (s *forks) copyMessages(ctx context.Context, from, to store.Key, head string) ([]*sessionv1.Message, error) {
+func (s *Sessions) copyMessages(ctx context.Context, from, to store.Key, head string) ([]*sessionv1.Message, error) {
 	if head == "" {
 		return nil, nil
 	}
@@ -209,7 +196,7 @@ func (s *forks) copyMessages(ctx context.Context, from, to store.Key, head strin
 // copyWorkspace copies the files of one session to another, which has none yet,
 // and reports whether it made them now. A session without a workspace has
 // nothing to copy.
-func (s *forks) copyWorkspace(ctx context.Context, from, to string) (made bool, err error) {
+func (s *Sessions) copyWorkspace(ctx context.Context, from, to string) (made bool, err error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the streams in every case
 	defer cancel()
 	files, err := s.Workspaces.ExportWorkspace(ctx, from)
@@ -223,22 +210,22 @@ func (s *forks) copyWorkspace(ctx context.Context, from, to string) (made bool, 
 		return false, err
 	}
 	call := &commonv1.CallRef{Session: to, Epoch: 1, CallId: "fork." + strings.TrimPrefix(to, "sessions/")}
-	if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
+	if err := s.Workspaces.Nodes.Place(ctx, s.Store, call); err != nil {
 		return false, err
 	}
-	made, err = s.Sandbox.ImportWorkspace(ctx, call, func(w io.Writer) error {
+	made, err = s.Workspaces.Sandbox.ImportWorkspace(ctx, call, func(w io.Writer) error {
 		_, err := io.Copy(w, files)
 		return err
 	})
 	if err != nil {
 		return false, apierr.Forward(err)
 	}
-	return made, s.Nodes.Made(ctx, s.Store, call)
+	return made, s.Workspaces.Nodes.Made(ctx, s.Store, call)
 }
 
 // hold keeps the id of a session whose files come before it: otherwise another user could make a session of this
 // id, and would see the files.
-func (s *forks) hold(ctx context.Context, session string) error {
+func (s *Sessions) hold(ctx context.Context, session string) error {
 	k := request.Key(ctx, session)
 	if err := s.Store.HoldID(ctx, k, request.User(ctx)); err != nil {
 		return err
@@ -257,10 +244,11 @@ const dropTimeout = 10 * time.Second
 
 // dropWorkspace deletes the files of a session that could not be made, even if
 // its caller has left.
-func (s *forks) dropWorkspace(ctx context.Context, session string) {
+func (s *Sessions) dropWorkspace(ctx context.Context, session string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
 	if err := s.Workspaces.DeleteWorkspace(ctx, session); err != nil {
-		s.Log.WarnContext(ctx, "cannot delete the files of a session that was not created", "session", session, "code", status.Code(err), "error", err)
+		s.Log.WarnContext(ctx, "cannot delete the files of a session that was not created",
+			"session", session, "code", apierr.Code(err), "error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package portable
 
 import (
 	"cmp"
@@ -6,98 +6,56 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"iter"
 	"os"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/reply"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
 )
 
-// imports makes sessions of files.
-type imports struct {
-	*Config
-	forks *forks
-}
-
-// ImportSession makes a session from an export. The upload goes to a temporary
-// file and is checked completely before anything is made. Then it makes the
-// files, and the session last, in one write: an import that fails leaves at most
-// a workspace without a session.
-func (s *imports) ImportSession(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) error {
-	ctx := stream.Context()
-	first, err := stream.Recv()
-	if errors.Is(err, io.EOF) || err == nil && first.GetOpen() == nil {
-		return refusal.Input("kind", "The first request has to be open.")
-	}
+// Import makes a session from an export, whose data next returns until io.EOF. The upload goes to a temporary file and is
+// checked completely before anything is made. Then it makes the files, and the session last, in one write: an import that
+// fails leaves at most a workspace without a session.
+func (s *Sessions) Import(ctx context.Context, open *sessionv1.ImportOpen, next func() ([]byte, error)) (*sessionv1.Session, error) {
+	upload, err := spool()
 	if err != nil {
-		return err
-	}
-	open := first.GetOpen()
-	if open.RequestId, err = reply.NameUpload(stream, open.RequestId); err != nil {
-		return err
-	}
-	upload, sum, err := s.receive(stream)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = upload.Close() }()
-	session, err := s.importFile(ctx, open, upload, sum)
-	if err != nil {
-		return err
-	}
-	return stream.SendAndClose(&sessionv1.ImportSessionResponse{Session: session})
-}
-
-// receive writes the upload to a file and computes its checksum.
-func (s *imports) receive(
-	stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse],
-) (*os.File, []byte, error) {
-	file, err := spool()
-	if err != nil {
-		return nil, nil, err
-	}
 	sum := sha256.New()
-	if err := s.receiveTo(stream, file, sum); err != nil {
-		return nil, nil, errors.Join(err, file.Close())
+	if err := s.receive(next, io.MultiWriter(upload, sum)); err != nil {
+		return nil, err
 	}
-	return file, sum.Sum(nil), nil
+	return s.importFile(ctx, open, upload, sum.Sum(nil))
 }
 
-func (s *imports) receiveTo(
-	stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse], file *os.File, sum hash.Hash,
-) error {
-	size := int64(0)
-	for {
-		m, err := stream.Recv()
+// receive writes an upload.
+func (s *Sessions) receive(next func() ([]byte, error), to io.Writer) error {
+	for size := int64(0); ; {
+		data, err := next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if m.GetOpen() != nil {
-			return refusal.Input("kind", "Open is the first request, and only the first.")
+		if size += int64(len(data)); size > s.MaxBytes {
+			return refusal.BadImport("it is larger than %d bytes, the most that the operator allows (session.import-max-bytes)", s.MaxBytes)
 		}
-		if size += int64(len(m.GetData())); size > s.ImportMaxBytes {
-			return badImport("it is larger than %d bytes, the most that the operator allows (session.import-max-bytes)", s.ImportMaxBytes)
-		}
-		if _, err := io.MultiWriter(file, sum).Write(m.GetData()); err != nil {
+		if _, err := to.Write(data); err != nil {
 			return fmt.Errorf("write a temporary file: %w", err)
 		}
 	}
 }
 
 // importFile makes the session, or finds the one that the same request has made.
-func (s *imports) importFile(ctx context.Context, open *sessionv1.ImportOpen, upload *os.File, sum []byte) (*sessionv1.Session, error) {
+func (s *Sessions) importFile(ctx context.Context, open *sessionv1.ImportOpen, upload *os.File, sum []byte) (*sessionv1.Session, error) {
 	to := request.Key(ctx, open.SessionId)
 	if to.Session == "" {
 		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import" + request.OwnScope(ctx)}, open.RequestId)
@@ -140,7 +98,7 @@ func importRequest(ctx context.Context, open *sessionv1.ImportOpen, sum []byte) 
 }
 
 // makeImported checks the file, copies the files and writes the session.
-func (s *imports) makeImported(ctx context.Context, open *sessionv1.ImportOpen, in store.Import, upload *os.File, sum []byte) error {
+func (s *Sessions) makeImported(ctx context.Context, open *sessionv1.ImportOpen, in store.Import, upload *os.File, sum []byte) error {
 	unpacked, err := s.unpackUpload(ctx, upload)
 	if err != nil {
 		return err
@@ -161,7 +119,7 @@ func (s *imports) makeImported(ctx context.Context, open *sessionv1.ImportOpen, 
 	}
 	answer, err := s.Store.ImportSession(ctx, in)
 	if made {
-		s.forks.dropUnused(ctx, in.Key, answer, err)
+		s.dropUnused(ctx, in.Key, answer, err)
 	}
 	return importError(err)
 }
@@ -181,13 +139,13 @@ func checkTranscript(ctx context.Context, file *os.File) (*transcript.File, erro
 func importError(err error) error {
 	var bad *transcript.Error
 	if errors.As(err, &bad) {
-		return badImport("%s", bad.Error())
+		return refusal.BadImport("%s", bad.Error())
 	}
 	return err
 }
 
 // describe completes the description of the session for the store.
-func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv1.ImportOpen, file *transcript.File) error {
+func (s *Sessions) describe(ctx context.Context, in *store.Import, open *sessionv1.ImportOpen, file *transcript.File) error {
 	was := file.Session
 	name := cmp.Or(open.Agent, was.Agent)
 	if name == "" {
@@ -217,12 +175,6 @@ func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv
 	return nil
 }
 
-// Bounds of one write to the store.
-const (
-	importRows  = 500
-	importBytes = 4 << 20
-)
-
 // importBatches returns the content of the file, under the new session's name.
 func importBatches(file *transcript.File, session string) iter.Seq2[store.ImportBatch, error] {
 	return func(yield func(store.ImportBatch, error) bool) {
@@ -234,7 +186,7 @@ func importBatches(file *transcript.File, session string) iter.Seq2[store.Import
 				return
 			}
 			size += addRecord(&b, r)
-			if rows++; rows < importRows && size < importBytes {
+			if rows++; rows < storeRows && size < storeBytes {
 				continue
 			}
 			if !yield(b, nil) {

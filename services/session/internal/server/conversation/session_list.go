@@ -1,4 +1,4 @@
-package server
+package conversation
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/directory"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // ListSessions lists a page of sessions.
-func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequest) (*sessionv1.ListSessionsResponse, error) {
+func (s *SessionServer) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequest) (*sessionv1.ListSessionsResponse, error) {
 	p := sessionPage(r)
 	p.Tenant, p.User = request.Key(ctx, "").Tenant, listedUser(ctx, r.User)
 	selected, err := json.Marshal(p)

@@ -1,4 +1,4 @@
-package server
+package conversation
 
 import (
 	"context"
@@ -6,22 +6,18 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/answer"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// commands puts commands other than turns into inboxes.
-type commands struct{ *Config }
-
 // InterruptSession puts an interrupt into the inbox.
-func (s *commands) InterruptSession(
+func (s *SessionServer) InterruptSession(
 	ctx context.Context, r *sessionv1.InterruptSessionRequest,
 ) (*sessionv1.InterruptSessionResponse, error) {
 	only, ok := strings.CutPrefix(r.Turn, r.Name+"/turns/")
@@ -45,7 +41,7 @@ func (s *commands) InterruptSession(
 }
 
 // SetPermissionMode puts the request for another permission mode into the inbox.
-func (s *commands) SetPermissionMode(
+func (s *SessionServer) SetPermissionMode(
 	ctx context.Context, r *sessionv1.SetPermissionModeRequest,
 ) (*sessionv1.SetPermissionModeResponse, error) {
 	only, ok := strings.CutPrefix(r.Turn, r.Name+"/turns/")
@@ -69,66 +65,54 @@ func (s *commands) SetPermissionMode(
 }
 
 // CompactSession puts a request to shorten the model's view into the inbox.
-func (s *commands) CompactSession(ctx context.Context, r *sessionv1.CompactSessionRequest) (*sessionv1.CompactSessionResponse, error) {
+func (s *SessionServer) CompactSession(ctx context.Context, r *sessionv1.CompactSessionRequest) (*sessionv1.CompactSessionResponse, error) {
 	_, err := s.command(ctx, r.Name, "CompactSession", r.RequestId, r, store.Submit{Command: store.Command{Kind: store.CommandCompact}})
-	if err != nil {
-		return nil, err
-	}
-	return &sessionv1.CompactSessionResponse{}, nil
+	return &sessionv1.CompactSessionResponse{}, err
 }
 
 // ResolveApproval puts a person's answer into the inbox.
-func (s *commands) ResolveApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) (*sessionv1.ResolveApprovalResponse, error) {
-	if err := s.checkApproval(ctx, r); err != nil {
+func (s *SessionServer) ResolveApproval(
+	ctx context.Context, r *sessionv1.ResolveApprovalRequest,
+) (*sessionv1.ResolveApprovalResponse, error) {
+	if err := s.answers.Approval(ctx, r); err != nil {
 		return nil, err
 	}
-	_, err := s.submit(ctx, r.Parent, "ResolveApproval", r.RequestId, r, store.Submit{
+	return &sessionv1.ResolveApprovalResponse{}, s.answer(ctx, "ResolveApproval", r, store.Submit{
 		Command: store.Command{Kind: store.CommandApproval, CallID: r.CallId}, Digest: r.Digest,
-	})
-	if err := s.answerError(ctx, err, submittedAnswer{session: r.Parent, call: r.CallId, requestID: r.RequestId, approval: r}); err != nil {
-		return nil, err
-	}
-	return &sessionv1.ResolveApprovalResponse{}, nil
+	}, answer.Given{Session: r.Parent, Call: r.CallId, RequestID: r.RequestId, Approval: r})
 }
 
 // AnswerQuestion puts a person's answer to a question into the inbox.
-func (s *commands) AnswerQuestion(ctx context.Context, r *sessionv1.AnswerQuestionRequest) (*sessionv1.AnswerQuestionResponse, error) {
-	if err := s.checkAnswer(ctx, r); err != nil {
+func (s *SessionServer) AnswerQuestion(ctx context.Context, r *sessionv1.AnswerQuestionRequest) (*sessionv1.AnswerQuestionResponse, error) {
+	if err := s.answers.Question(ctx, r); err != nil {
 		return nil, err
 	}
-	_, err := s.submit(ctx, r.Parent, "AnswerQuestion", r.RequestId, r, store.Submit{
+	return &sessionv1.AnswerQuestionResponse{}, s.answer(ctx, "AnswerQuestion", r, store.Submit{
 		Command: store.Command{Kind: store.CommandAnswer, CallID: r.CallId}, Digest: r.QuestionId,
-	})
-	if errors.Is(err, store.ErrDigestMismatch) {
-		return nil, refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_QUESTION_MISMATCH,
-			fmt.Sprintf("Call %s asks another question by now. Show the person the latest question.requested, and answer with its question's id.", r.CallId),
-			apierr.Precondition("CALL", r.CallId, "asks another question"))
-	}
-	if err := s.answerError(ctx, err, submittedAnswer{session: r.Parent, call: r.CallId, requestID: r.RequestId, question: r}); err != nil {
-		return nil, err
-	}
-	return &sessionv1.AnswerQuestionResponse{}, nil
+	}, answer.Given{Session: r.Parent, Call: r.CallId, RequestID: r.RequestId, Question: r})
 }
 
 // SubmitToolResult puts the result of a client's tool into the inbox.
-func (s *commands) SubmitToolResult(
+func (s *SessionServer) SubmitToolResult(
 	ctx context.Context, r *sessionv1.SubmitToolResultRequest,
 ) (*sessionv1.SubmitToolResultResponse, error) {
 	var err error
 	if r.Content, err = s.Submit.Content(ctx, r.Content); err != nil {
 		return nil, err
 	}
-	_, err = s.submit(ctx, r.Parent, "SubmitToolResult", r.RequestId, r, store.Submit{
+	return &sessionv1.SubmitToolResultResponse{}, s.answer(ctx, "SubmitToolResult", r, store.Submit{
 		Command: store.Command{Kind: store.CommandToolResult, CallID: r.CallId},
-	})
-	if err := s.answerError(ctx, err, submittedAnswer{session: r.Parent, call: r.CallId, requestID: r.RequestId, result: r}); err != nil {
-		return nil, err
-	}
-	return &sessionv1.SubmitToolResultResponse{}, nil
+	}, answer.Given{Session: r.Parent, Call: r.CallId, RequestID: r.RequestId, Result: r})
+}
+
+// answer puts an answer to a call into the inbox, unless it is the one that was given before.
+func (s *SessionServer) answer(ctx context.Context, method string, r proto.Message, n store.Submit, g answer.Given) error {
+	_, err := s.submit(ctx, g.Session, method, g.RequestID, r, n)
+	return s.answers.Refused(ctx, err, g)
 }
 
 // command submits a command that is neither a turn nor an answer to a call.
-func (s *commands) command(
+func (s shared) command(
 	ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit,
 ) (store.Answer, error) {
 	answer, err := s.submit(ctx, session, method, requestID, r, submit)
@@ -139,7 +123,7 @@ func (s *commands) command(
 }
 
 // submit puts a command into the inbox. Its errors are the store's.
-func (s *commands) submit(
+func (s shared) submit(
 	ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit,
 ) (store.Answer, error) {
 	body, err := proto.Marshal(r)

@@ -1,4 +1,4 @@
-package server
+package conversation
 
 import (
 	"context"
@@ -13,24 +13,21 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/refusal"
-	"github.com/fairlead/fairlead/services/session/internal/server/request"
+	"github.com/fairlead/fairlead/services/session/internal/request"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // CheckpointServer implements CheckpointService.
 type CheckpointServer struct {
 	sessionv1.UnimplementedCheckpointServiceServer
-	s *Server
+	shared
 }
-
-// CheckpointService returns the server of CheckpointService.
-func (s *Server) CheckpointService() *CheckpointServer { return &CheckpointServer{s: s} }
 
 // CreateCheckpoint puts the request into the inbox and waits for the result.
 func (x *CheckpointServer) CreateCheckpoint(
 	ctx context.Context, r *sessionv1.CreateCheckpointRequest,
 ) (*sessionv1.CreateCheckpointResponse, error) {
-	answer, err := x.s.command(ctx, r.Parent, "CreateCheckpoint", r.RequestId, r, store.Submit{
+	answer, err := x.command(ctx, r.Parent, "CreateCheckpoint", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandCheckpoint, CallID: id.New()},
 	})
 	if err != nil {
@@ -42,7 +39,7 @@ func (x *CheckpointServer) CreateCheckpoint(
 	}
 	name := r.Parent + "/checkpoints/" + made
 	var out *sessionv1.Checkpoint
-	err = x.s.await(ctx, r.Parent, after, func(e *sessionv1.Event) (bool, error) {
+	err = x.logs.Await(ctx, r.Parent, after, func(e *sessionv1.Event) (bool, error) {
 		if f := e.GetCheckpointFailed(); f.GetCheckpoint() == name {
 			return true, notMade(r.Parent, f)
 		}
@@ -56,10 +53,7 @@ func (x *CheckpointServer) CreateCheckpoint(
 		}
 		return true, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &sessionv1.CreateCheckpointResponse{Checkpoint: out}, nil
+	return &sessionv1.CreateCheckpointResponse{Checkpoint: out}, err
 }
 
 // notMade returns the error of a CheckpointFailed event.
@@ -77,7 +71,7 @@ func notMade(session string, f *sessionv1.CheckpointFailed) error {
 // GetCheckpoint reads a checkpoint.
 func (x *CheckpointServer) GetCheckpoint(ctx context.Context, r *sessionv1.GetCheckpointRequest) (*sessionv1.GetCheckpointResponse, error) {
 	session, child, _ := strings.Cut(r.Name, "/checkpoints/")
-	found, err := x.s.Store.GetCheckpoint(ctx, request.Key(ctx, session), child)
+	found, err := x.Store.GetCheckpoint(ctx, request.Key(ctx, session), child)
 	if err != nil {
 		return nil, checkpointError(err, r.Name)
 	}
@@ -100,7 +94,7 @@ func (x *CheckpointServer) ListCheckpoints(
 	k := request.Key(ctx, r.Parent)
 	scope := "ListCheckpoints\x00" + k.Tenant + "\x00" + k.Session
 	list := func(before int64, n int) ([]*sessionv1.Checkpoint, error) {
-		return x.s.Store.ListCheckpoints(ctx, k, before, n)
+		return x.Store.ListCheckpoints(ctx, k, before, n)
 	}
 	all, next, err := request.List(scope, r, refusal.Subject{Session: r.Parent}, (*sessionv1.Checkpoint).GetSeq, list)
 	return &sessionv1.ListCheckpointsResponse{Checkpoints: all, NextPageToken: next}, err
@@ -114,7 +108,7 @@ func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.Rewin
 	if r.BeforeTurn != "" && !strings.HasPrefix(r.BeforeTurn, r.Name+"/") {
 		return nil, refusal.Input("before_turn", fmt.Sprintf("%s is not a turn of %s.", r.BeforeTurn, r.Name))
 	}
-	answer, err := x.s.command(ctx, r.Name, "RewindSession", r.RequestId, r, store.Submit{
+	answer, err := x.command(ctx, r.Name, "RewindSession", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandRewind, CallID: id.New()},
 	})
 	if apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) {
@@ -128,7 +122,7 @@ func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.Rewin
 		return nil, err
 	}
 	resp := &sessionv1.RewindSessionResponse{}
-	err = x.s.await(ctx, r.Name, after, func(e *sessionv1.Event) (bool, error) {
+	err = x.logs.Await(ctx, r.Name, after, func(e *sessionv1.Event) (bool, error) {
 		if f := e.GetSessionRewindFailed(); f.GetRewind() == rewind {
 			return true, notRewound(r.Name, f)
 		}
@@ -138,7 +132,7 @@ func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.Rewin
 	if err != nil {
 		return nil, err
 	}
-	resp.Session, err = x.s.Store.GetSession(ctx, request.Key(ctx, r.Name))
+	resp.Session, err = x.Store.GetSession(ctx, request.Key(ctx, r.Name))
 	return resp, refusal.Store(err, refusal.Subject{Session: r.Name})
 }
 
@@ -162,14 +156,6 @@ func notRewound(session string, f *sessionv1.SessionRewindFailed) error {
 	}
 }
 
-// sessionRewinding refuses requests that need the files and the conversation to
-// agree.
-func sessionRewinding(session string) error {
-	return refusal.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SESSION_REWINDING,
-		fmt.Sprintf("Session %s is being rewound, and its files and conversation may not agree until that is done. Try again in a moment.", session),
-		apierr.Precondition("SESSION_REWINDING", session, "being rewound"))
-}
-
 // readAwaited parses the store's answer to a command whose result is an event:
 // the command's id, and the sequence number that the event follows.
 func readAwaited(value string) (id string, after int64, err error) {
@@ -178,28 +164,4 @@ func readAwaited(value string) (id string, after int64, err error) {
 		return "", 0, fmt.Errorf("the answer %q has no sequence number of the log: %w", value, err)
 	}
 	return id, after, nil
-}
-
-// errSeen ends a following of the log.
-var errSeen = errors.New("seen")
-
-// await follows a session's log until is returns true for an event.
-func (s *events) await(ctx context.Context, session string, after int64, is func(*sessionv1.Event) (bool, error)) error {
-	var outcome error
-	err := s.follow(ctx, following{
-		key: request.Key(ctx, session), after: after, idle: s.IdleProgress,
-		event: func(e *sessionv1.Event) error {
-			found, err := is(e)
-			if !found {
-				return nil
-			}
-			outcome = err
-			return errSeen
-		},
-		progress: func(*sessionv1.Progress) error { return nil },
-	})
-	if errors.Is(err, errSeen) {
-		return outcome
-	}
-	return err
 }
