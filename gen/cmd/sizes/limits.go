@@ -23,7 +23,7 @@ var budgets = map[string]int{
 	"services/session":      61787,
 	"services/sandbox":      43800,
 	"services/tools":        19300,
-	"services/gateway":      24520,
+	"services/gateway":      24505,
 	"services/internal/kit": 12400,
 	"services/allinone":     8556,
 }

@@ -50,23 +50,11 @@ func (s *Server) writeFile(w http.ResponseWriter, r *http.Request, names []strin
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel() // a stream that was not closed must not count as complete
-	stream, err := s.Files.WriteSessionFile(ctx)
-	if err != nil {
-		return err
-	}
-	err = stream.Send(&sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Start{Start: start}})
-	if err == nil {
-		err = s.upload(w, r, func(b []byte) error {
-			return stream.Send(&sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Data{Data: b}})
+	resp, err := upload(s, w, r, s.Files.WriteSessionFile,
+		&sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Start{Start: start}},
+		func(b []byte) *sessionv1.WriteSessionFileRequest {
+			return &sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Data{Data: b}}
 		})
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	resp, err := stream.CloseAndRecv()
-	copyKey(w, stream)
 	switch reason := apierr.As[sandboxv1.ErrorReason](err); {
 	case start.IfEtag != "" && reason == sandboxv1.ErrorReason_ERROR_REASON_ETAG_MISMATCH,
 		start.CreateOnly && reason == sandboxv1.ErrorReason_ERROR_REASON_FILE_EXISTS:
@@ -196,23 +184,11 @@ func (s *Server) unpackFiles(w http.ResponseWriter, r *http.Request, names []str
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	stream, err := s.Files.ImportSessionFiles(ctx)
-	if err != nil {
-		return err
-	}
-	err = stream.Send(&sessionv1.ImportSessionFilesRequest{Kind: &sessionv1.ImportSessionFilesRequest_Start{Start: start}})
-	if err == nil {
-		err = s.upload(w, r, func(b []byte) error {
-			return stream.Send(&sessionv1.ImportSessionFilesRequest{Kind: &sessionv1.ImportSessionFilesRequest_Data{Data: b}})
+	resp, err := upload(s, w, r, s.Files.ImportSessionFiles,
+		&sessionv1.ImportSessionFilesRequest{Kind: &sessionv1.ImportSessionFilesRequest_Start{Start: start}},
+		func(b []byte) *sessionv1.ImportSessionFilesRequest {
+			return &sessionv1.ImportSessionFilesRequest{Kind: &sessionv1.ImportSessionFilesRequest_Data{Data: b}}
 		})
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	resp, err := stream.CloseAndRecv()
-	copyKey(w, stream)
 	if err != nil {
 		return err
 	}

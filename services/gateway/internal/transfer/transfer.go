@@ -159,32 +159,42 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, _ []string) err
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel() // a stream that was not closed must not count as complete
-	stream, err := s.Client.ImportSession(ctx)
-	if err != nil {
-		return err
-	}
-	err = stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Open{Open: open}})
-	if err == nil {
-		err = s.upload(w, r, func(b []byte) error {
-			return stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Data{Data: b}})
+	resp, err := upload(s, w, r, s.Client.ImportSession,
+		&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Open{Open: open}},
+		func(b []byte) *sessionv1.ImportSessionRequest {
+			return &sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Data{Data: b}}
 		})
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
-	copyKey(w, stream)
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, resp.GetSession()) // a client that has gone finds the session by its key
 }
 
-// upload sends the body in pieces. It returns io.EOF if the service has ended the stream; the stream knows
+// upload sends a start and then the body in pieces, and returns the service's answer.
+func upload[Q, A any](
+	s *Server, w http.ResponseWriter, r *http.Request, open func(context.Context, ...grpc.CallOption) (grpc.ClientStreamingClient[Q, A], error),
+	start *Q, piece func([]byte) *Q,
+) (*A, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel() // a stream that was not closed must not count as complete
+	stream, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err = stream.Send(start); err == nil {
+		err = s.pieces(w, r, func(b []byte) error { return stream.Send(piece(b)) })
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	answer, err := stream.CloseAndRecv() // also returns the cause of a failed Send
+	copyKey(w, stream)
+	return answer, err
+}
+
+// pieces sends the body in pieces. It returns io.EOF if the service has ended the stream; the stream knows
 // the cause.
-func (s *Server) upload(w http.ResponseWriter, r *http.Request, send func([]byte) error) error {
+func (s *Server) pieces(w http.ResponseWriter, r *http.Request, send func([]byte) error) error {
 	body := codec.NewPatient(w, r, s.BodyTimeout)
 	for buf := make([]byte, pieceBytes); ; {
 		n, readErr := io.ReadFull(body, buf)
