@@ -86,7 +86,7 @@ type Service struct {
 	directory  *directory.Directory
 	stopGrace  time.Duration
 	nodes      *placement.Nodes
-	work       *placement.Work
+	workspaces *placement.Workspaces
 	blobs      *blob.Blobs // nil: no store of users' files
 	agents     *agents
 	sandbox    *remote.Sandbox
@@ -165,11 +165,11 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	s.nodes = placement.New(placement.Config{
 		Names: d.Nodes, Group: group, LostAfter: c.SandboxLostAfter, Sandbox: s.sandbox, Store: st, Log: d.Log,
 	})
-	s.work = &placement.Work{Nodes: s.nodes, Store: st, Sandbox: s.sandbox}
+	s.workspaces = &placement.Workspaces{Nodes: s.nodes, Store: st, Sandbox: s.sandbox}
 	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},
 		st, otel.Tracer(scope), jobMetrics, d.Log)
 	parts := &jobs.Deps{
-		Store: st, Tools: s.tools, Sandbox: s.sandbox, Workspaces: s.work, Webhooks: webhooks, Skills: known.Skills, Blobs: s.blobs,
+		Store: st, Tools: s.tools, Sandbox: s.sandbox, Workspaces: s.workspaces, Webhooks: webhooks, Skills: known.Skills, Blobs: s.blobs,
 		FoldAfter: c.FoldAfter, Retention: c.Retention, Log: d.Log,
 	}
 	err = s.nodes.CheckStart(ctx)
@@ -223,14 +223,14 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 	})
 	s.limiter = limits.New(c.Use, bank(c, s.store), d.Log)
 	submitter := submit.New(submit.Config{
-		Store: s.store, Directory: s.directory, Tools: s.tools, Files: s.blobs, Workspaces: s.work,
+		Store: s.store, Directory: s.directory, Tools: s.tools, Files: s.blobs, Workspaces: s.workspaces,
 		Inbox: s.dispatcher.Submit, Budgets: c.Budgets, Use: c.Use, Log: d.Log,
 		Defaults: submit.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens},
 		Ceilings: submit.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Directory: s.directory, Log: d.Log, Version: d.Version,
-		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools, Attached: s.attached, Proxy: s.proxy},
+		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.workspaces, Tools: s.tools, Attached: s.attached, Proxy: s.proxy},
 		RepositoryBranch: c.RepositoryBranch, Submit: submitter, Try: s.jobs.Try,
 		Capabilities: server.Capabilities{
 			Runtimes: func(ctx context.Context) []*sessionv1.RuntimeCapabilities { return s.runtimes(ctx, agents) }, Flags: s.flags.Capabilities,

@@ -317,7 +317,7 @@ func elicits(a *commonv1.QuestionAnswer) *commonv1.Question {
 }
 
 // CallTool: Elicit asks the user twice, Write asks, Block runs until it is cancelled, Broken fails as
-// often as `broken` says, Fail fails, TodoWrite is delegated, Tell is shown_test's,
+// often as `broken` says, Fail fails, TodoWrite is delegated, Tell is call_output_test's,
 // all others answer at once.
 func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
 	id := r.Call.CallId

@@ -21,7 +21,7 @@ const scanPause = 5 * time.Minute
 
 // Scan implements Scanner.
 func (c clamd) Scan(ctx context.Context, content io.Reader) error {
-	answer, err := c.ask(ctx, content)
+	answer, err := c.scan(ctx, content)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrScanner, err)
@@ -33,8 +33,8 @@ func (c clamd) Scan(ctx context.Context, content io.Reader) error {
 	return fmt.Errorf("%w: it answers %.200q", ErrScanner, answer)
 }
 
-// ask sends the content and returns the answer.
-func (c clamd) ask(ctx context.Context, content io.Reader) (string, error) {
+// scan sends the content and returns the answer.
+func (c clamd) scan(ctx context.Context, content io.Reader) (string, error) {
 	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, c.network, c.address)
 	if err != nil {
 		return "", err

@@ -27,7 +27,7 @@ func beside(t *testing.T) (*process, *yamux.Session) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mux.Close() })
-	p, err := begin(here, launch.Start{}, nil)
+	p, err := startProcess(here, launch.Start{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,8 +75,8 @@ type ask struct {
 	reply chan []byte // takes one answer, as the API streams it
 }
 
-// begin runs a program through a relay at the other end of pipe, which begin closes in the end, and offers it tools.
-func begin(pipe io.ReadWriteCloser, start launch.Start, tools []offered) (*process, error) {
+// startProcess runs a program through a relay at the other end of pipe, which it closes in the end, and offers it tools.
+func startProcess(pipe io.ReadWriteCloser, start launch.Start, tools []offered) (*process, error) {
 	mux, err := yamux.Client(pipe, launch.Config())
 	if err != nil {
 		return nil, errors.Join(err, pipe.Close())

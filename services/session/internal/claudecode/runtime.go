@@ -135,7 +135,7 @@ func (r *Runtime) compose(sc state.Scope, v *view) (_ model.Request, err error) 
 		r.pool.drop(c)
 		return model.Request{}, err
 	}
-	composed, err := c.ask(sc, v)
+	composed, err := c.nextRequest(sc, v)
 	if err != nil {
 		r.pool.drop(c)
 		return model.Request{}, err
@@ -190,7 +190,7 @@ func (r *Runtime) start(sc state.Scope, v *view, key digest) (*conversation, err
 		r.pool.release()
 		return nil, fmt.Errorf("the sandbox does not run it: %s", state.Explain(err))
 	}
-	p, err := begin(pipe, start, offer(v.request.Tools))
+	p, err := startProcess(pipe, start, offer(v.request.Tools))
 	if err != nil {
 		r.pool.release()
 		return nil, fmt.Errorf("the CLI cannot be reached: %w", err)
@@ -296,8 +296,8 @@ func (c *conversation) feed(ctx context.Context, v *view) error {
 	return nil
 }
 
-// ask returns the CLI's request to the model.
-func (c *conversation) ask(ctx context.Context, v *view) (model.Request, error) {
+// nextRequest returns the CLI's request to the model.
+func (c *conversation) nextRequest(ctx context.Context, v *view) (model.Request, error) {
 	a := c.pending
 	if a == nil {
 		var err error

@@ -156,7 +156,7 @@ func (d *Dispatcher) claimAt(ctx context.Context, depth int) (left bool) {
 	if room <= 0 {
 		return true
 	}
-	leases, err := d.ask(ctx, store.Claim{
+	leases, err := d.claimInTime(ctx, store.Claim{
 		Replica: d.config.Replica, Limit: room, TTL: d.config.LeaseTTL, TenantLimit: d.config.MaxPerTenant, Held: held,
 		SuspectAt: d.config.SuspectAt, Suspects: suspects, Depth: depth,
 	})
@@ -175,8 +175,8 @@ func (d *Dispatcher) claimAt(ctx context.Context, depth int) (left bool) {
 	return len(leases) >= room || suspects == 0
 }
 
-// ask claims, but does not wait for the answer longer than the leases last.
-func (d *Dispatcher) ask(ctx context.Context, c store.Claim) ([]store.Lease, error) {
+// claimInTime claims, but does not wait for the answer longer than the leases last.
+func (d *Dispatcher) claimInTime(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.TTL)
 	defer cancel()
 	return d.deps.Store.Claim(ctx, c)

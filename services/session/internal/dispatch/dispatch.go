@@ -100,7 +100,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.receive(wakes) })
 	loops.Go(func() { d.renewAll(ctx) })
-	d.begin(ctx)
+	d.admitWorkers(ctx)
 	poll := time.NewTicker(d.config.PollInterval)
 	defer poll.Stop()
 	for ctx.Err() == nil {
@@ -112,7 +112,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	d.end()
+	d.refuseWorkers()
 	d.workers.Wait()
 	loops.Wait()
 	return nil
@@ -121,14 +121,14 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 // Replica is the name of this replica.
 func (d *Dispatcher) Replica() string { return d.config.Replica }
 
-// begin sets the context of new workers; after end there are no more.
-func (d *Dispatcher) begin(ctx context.Context) {
+// admitWorkers sets the context of new workers; after refuseWorkers there are no more.
+func (d *Dispatcher) admitWorkers(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.run = ctx
 }
 
-func (d *Dispatcher) end() {
+func (d *Dispatcher) refuseWorkers() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.run = nil

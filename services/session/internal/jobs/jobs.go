@@ -193,7 +193,7 @@ func (r *Runner) run(ctx context.Context, j store.Job) {
 		again = r.retry(ctx, j, how, err)
 	}
 	r.metrics.ended(ctx, j, how, time.Since(begin))
-	r.end(ctx, j, again)
+	r.recordEnd(ctx, j, again)
 }
 
 // handle calls the handler within its time limit.
@@ -264,9 +264,9 @@ func delay(attempts int) time.Duration {
 	return wait
 }
 
-// end stores the result of a job, even when the server stops. A job whose result
+// recordEnd stores the result of a job, even when the server stops. A job whose result
 // cannot be stored is done again when the claim has expired.
-func (r *Runner) end(ctx context.Context, j store.Job, again *store.Job) {
+func (r *Runner) recordEnd(ctx context.Context, j store.Job, again *store.Job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	err := r.store.EndJob(ctx, j, again)

@@ -51,7 +51,7 @@ func TestRetainDeletesUntilNothingIsLeftOrItsTimeIsUsed(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
 				s := &idle{left: c.left, took: c.took, err: c.err}
-				deps := Deps{Store: s, Workspaces: &placement.Work{}, Retention: 720 * time.Hour, Log: slog.New(slog.DiscardHandler)}
+				deps := Deps{Store: s, Workspaces: &placement.Workspaces{}, Retention: 720 * time.Hour, Log: slog.New(slog.DiscardHandler)}
 				again, err := deps.Handlers()[store.JobRetain](ctx, deps.Periodic()[0])
 				if (err != nil) != (c.due < 0) || !errors.Is(err, c.err) {
 					t.Fatal(err)

@@ -44,7 +44,7 @@ func TestAUsersStorageIsDeletedOnEachNodeInTheUsersName(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := &storages{err: c.err}
 			nodes := placement.New(placement.Config{Names: []string{"a", "b"}})
-			deps := Deps{Sandbox: remote.NewSandbox(s), Workspaces: &placement.Work{Nodes: nodes}}
+			deps := Deps{Sandbox: remote.NewSandbox(s), Workspaces: &placement.Workspaces{Nodes: nodes}}
 			lost, ids := false, map[string]bool{}
 			for _, j := range StorageJobs("acme", "ann", c.nodes) {
 				ids[j.ID] = true

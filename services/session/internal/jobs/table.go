@@ -19,7 +19,7 @@ type Deps struct {
 	Store      store.Store
 	Tools      *remote.Tools
 	Sandbox    *remote.Sandbox
-	Workspaces *placement.Work
+	Workspaces *placement.Workspaces
 	Submit     *submit.Submitter
 	Webhooks   *webhook.Deliverer
 	Skills     *skill.Library

@@ -49,8 +49,8 @@ type bucket struct {
 // leaseTimeout bounds a lease. A bank that does not answer refuses no request: the request itself will fail.
 const leaseTimeout = 2 * time.Second
 
-// take spends n tokens. Without enough it returns how long to wait.
-func (b *bucket) take(ctx context.Context, bank Bank, l store.TokenLease, n int64) (wait time.Duration, err error) {
+// spend spends n tokens. Without enough it returns how long to wait.
+func (b *bucket) spend(ctx context.Context, bank Bank, l store.TokenLease, n int64) (wait time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tokens >= n {

@@ -93,7 +93,7 @@ func (l *Limiter) pay(ctx context.Context, n int64, of func(subject) (lease stor
 		}
 		lease.Tenant = s.tenant
 		b := l.bucket(s.tenant + "\x00" + lease.Bucket)
-		wait, err := b.take(ctx, l.bank, lease, n)
+		wait, err := b.spend(ctx, l.bank, lease, n)
 		if err != nil {
 			l.log.WarnContext(ctx, "a limit could not be checked, and the request passes", "limit", limit, "error", err)
 			continue

@@ -57,7 +57,7 @@ func encode(v any) []byte {
 
 // Drain does a DrainJob: it requests the idle sessions' holders to move their
 // workspaces, a few at a time, until the node is no longer draining.
-func (w *Work) Drain(ctx context.Context, j store.Job) (*store.Job, error) {
+func (w *Workspaces) Drain(ctx context.Context, j store.Job) (*store.Job, error) {
 	var d draining
 	if err := json.Unmarshal(j.Body, &d); err != nil {
 		return nil, backoff.Permanent(fmt.Errorf("read the job that drains a node: %w", err))
@@ -97,7 +97,7 @@ func (w *Work) Drain(ctx context.Context, j store.Job) (*store.Job, error) {
 }
 
 // still returns the sessions of all whose workspaces are still on a node.
-func (w *Work) still(ctx context.Context, node string, all []store.Key) (left []store.Key, err error) {
+func (w *Workspaces) still(ctx context.Context, node string, all []store.Key) (left []store.Key, err error) {
 	for _, k := range all {
 		p, _, err := w.Store.PlaceOf(ctx, k)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -112,7 +112,7 @@ func (w *Work) still(ctx context.Context, node string, all []store.Key) (left []
 
 // askToMove asks the next idle sessions to move, and records them. Sessions with a
 // turn move by themselves.
-func (w *Work) askToMove(ctx context.Context, d *draining) error {
+func (w *Workspaces) askToMove(ctx context.Context, d *draining) error {
 	keys, err := w.Store.PlacedOn(ctx, d.Node, d.After, page)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (w *Work) askToMove(ctx context.Context, d *draining) error {
 		if err != nil {
 			return err
 		}
-		answer, err := w.ask(ctx, k, d.Node)
+		answer, err := w.requestMove(ctx, k, d.Node)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,8 @@ func (w *Work) askToMove(ctx context.Context, d *draining) error {
 	return nil
 }
 
-func (w *Work) ask(ctx context.Context, k store.Key, node string) (store.Answer, error) {
+// requestMove asks the holder of a session to move its workspace away from a node, unless it has moved.
+func (w *Workspaces) requestMove(ctx context.Context, k store.Key, node string) (store.Answer, error) {
 	p, _, err := w.Store.PlaceOf(ctx, k)
 	if err != nil || p.Node != node || p.Restore {
 		if errors.Is(err, store.ErrNotFound) {

@@ -168,7 +168,7 @@ func (g *Group) enlist(ctx context.Context) error {
 // been silent for long, or has beaten twice.
 func (n *Nodes) check(ctx context.Context, m store.Member) error {
 	for beats := 0; beats < 2; {
-		name, err := n.ask(ctx, m.Address)
+		name, err := n.nameAt(ctx, m.Address)
 		switch {
 		case err == nil && name == m.Name && name == n.Group.Self.Name:
 			return fmt.Errorf("a server named %q is already running at %s: give each server its own data directory, or its own sandbox.node", name, m.Address)
@@ -195,8 +195,8 @@ func (n *Nodes) check(ctx context.Context, m store.Member) error {
 		"set peer on both servers to an address that the other reaches (with allow-non-loopback, in a private network)", m.Name, m.Address)
 }
 
-// ask asks the server at an address for its name.
-func (n *Nodes) ask(ctx context.Context, address string) (string, error) {
+// nameAt asks the server at an address for its name.
+func (n *Nodes) nameAt(ctx context.Context, address string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	return n.Group.Ask(ctx, address)

@@ -21,7 +21,7 @@ type Sessions struct {
 	Store      store.Store
 	Directory  *directory.Directory
 	Submit     *submit.Submitter
-	Workspaces *placement.Work
+	Workspaces *placement.Workspaces
 	// Use bounds the sessions of tenants and users, and MaxBytes a file that is imported.
 	Use      limits.Config
 	MaxBytes int64

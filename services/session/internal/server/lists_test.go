@@ -352,7 +352,7 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 					Store: h, Models: &models.Catalog{}, Agents: heavyAgents(t), Skills: &skill.Library{}, Missing: func(string) []string { return nil },
 					Tools: remote.NewTools(tools),
 				}),
-				Store: h, UserFiles: UserFiles{Files: &blob.Blobs{}}, Peers: Peers{Sandbox: heavySandbox{h: h}, Workspaces: &placement.Work{Store: h}},
+				Store: h, UserFiles: UserFiles{Files: &blob.Blobs{}}, Peers: Peers{Sandbox: heavySandbox{h: h}, Workspaces: &placement.Workspaces{Store: h}},
 			}).Register(handlers)
 			read := func(size int32, token string) (proto.Message, error) {
 				return handlers.list(ctx, name, request, size, token)

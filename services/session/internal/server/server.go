@@ -86,9 +86,9 @@ type UserFiles struct {
 // Peers are the services that the server calls.
 type Peers struct {
 	Sandbox    Sandbox
-	Workspaces *placement.Work // reads and deletes workspaces, on whichever node they are
-	Tools      *remote.Tools   // has the tools of agents
-	Attached   *attached.Hub   // has the runtimes that attach
+	Workspaces *placement.Workspaces // reads and deletes workspaces, on whichever node they are
+	Tools      *remote.Tools         // has the tools of agents
+	Attached   *attached.Hub         // has the runtimes that attach
 	Proxy      *modelproxy.Proxy
 }
 

@@ -20,8 +20,8 @@ type MCPServer struct {
 	Time time.Time // when it was set, by the store; zero: it no longer exists
 }
 
-// Extensions are what a session brings of its own.
-type Extensions struct {
+// Additions are what a session brings besides its agent.
+type Additions struct {
 	Mounts     []*commonv1.Mount // requested besides its agent's
 	MCPServers []*commonv1.McpServer
 	Skills     []string // its agent's as well, with the versions that it keeps to

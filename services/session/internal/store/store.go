@@ -106,7 +106,7 @@ type NewSession struct {
 	TurnOptions                 *sessionv1.TurnOptions
 	Environment                 string // its name; empty: none
 	EnvironmentVersion          int32
-	Extensions
+	Additions
 	// CallerKey is the caller's own key; empty: none. Replace archives the session that has
 	// it, and stops its turns, with the creation.
 	CallerKey string
@@ -261,7 +261,7 @@ type Store interface {
 	Files
 	Audit
 	Ledger
-	Works
+	WorkQueues
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,

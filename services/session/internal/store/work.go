@@ -58,8 +58,8 @@ type WorkStats struct {
 	Oldest         *time.Time
 }
 
-// Works are the work queues of environments.
-type Works interface {
+// WorkQueues are the work queues of environments.
+type WorkQueues interface {
 	// PollWork returns the oldest item of a queue that no worker has, and marks it as given out; ErrNotFound if there
 	// is none. A session is in the queue as long as its turn is active, unless a worker has a lease on it.
 	PollWork(ctx context.Context, p WorkPoll) (*Work, error)

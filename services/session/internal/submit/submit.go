@@ -45,7 +45,7 @@ type Config struct {
 	Tools     *remote.Tools // reports the size of agents' tools
 	// Files and Workspaces have the files that messages name. Files is nil if the server keeps no files.
 	Files      *blob.Blobs
-	Workspaces *placement.Work
+	Workspaces *placement.Workspaces
 	// Inbox puts the command of a turn into an inbox. This replica may take the session.
 	Inbox func(ctx context.Context, n store.Submit) (store.Answer, error)
 	// Defaults of limits, and their ceilings.

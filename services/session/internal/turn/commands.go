@@ -14,10 +14,11 @@ import (
 
 // takeCommands carries out the commands in the inbox.
 func (w *Worker) takeCommands(sc state.Scope) error {
-	return w.inbox.Each(sc, func(c store.Command) error { return w.take(sc, c) })
+	return w.inbox.Each(sc, func(c store.Command) error { return w.takeCommand(sc, c) })
 }
 
-func (w *Worker) take(sc state.Scope, c store.Command) error {
+// takeCommand carries out one command.
+func (w *Worker) takeCommand(sc state.Scope, c store.Command) error {
 	switch c.Kind {
 	case store.CommandTurn, store.CommandCall:
 		return w.turns.Take(sc, c)
@@ -103,7 +104,7 @@ func (w *Worker) stopActive(sc state.Scope, c store.Command) error {
 	if err := sc.LoadPath(sc); err != nil {
 		return err
 	}
-	return w.end(sc, state.End{Cause: errInterrupted})
+	return w.endTurn(sc, state.End{Cause: errInterrupted})
 }
 
 // takeRewind goes back to a checkpoint. What is known of the conversation's end does not count then.

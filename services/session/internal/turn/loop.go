@@ -219,14 +219,14 @@ func (w *Worker) apply(sc state.Scope, o state.Outcome) (paused bool, err error)
 	case o.Wait != nil:
 		return true, w.turns.Wait(sc.Outlasting(), *o.Wait)
 	case o.End != nil:
-		return true, w.end(sc.Outlasting(), *o.End)
+		return true, w.endTurn(sc.Outlasting(), *o.End)
 	default:
 		return false, nil
 	}
 }
 
-// end ends the turn.
-func (w *Worker) end(sc state.Scope, e state.End) error {
+// endTurn ends the turn.
+func (w *Worker) endTurn(sc state.Scope, e state.End) error {
 	switch {
 	case e.Cause != nil:
 		// The interrupt that ended the turn's context is in the inbox, perhaps behind

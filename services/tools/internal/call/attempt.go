@@ -55,33 +55,33 @@ func (a *attempt) advance(ctx context.Context) error {
 	if a.rec.State == store.Started {
 		return a.resume(ctx, decider)
 	}
-	begin := a.begin
+	do := a.makeNew
 	if a.rec.State == store.Asked && a.rec.Question != nil {
-		begin = a.proceed
+		do = a.proceed
 	}
 	ctx, a.span = a.observe.start(ctx, a.Request, false)
-	err = begin(ctx, decider)
+	err = do(ctx, decider)
 	if a.span != nil {
 		endSpan(a.span, err)
 	}
 	return err
 }
 
-// begin makes a call that has not run.
-func (a *attempt) begin(ctx context.Context, decider *permission.Policy) error {
+// makeNew makes a call that has not run.
+func (a *attempt) makeNew(ctx context.Context, decider *permission.Policy) error {
 	t, args, fault := a.check(ctx)
 	if fault != nil {
-		return a.end(ctx, nil, fault)
+		return a.endUnrun(ctx, nil, fault)
 	}
 	if a.Approval != nil && !a.Approval.GetApproved() {
-		return a.end(ctx, decisionPiece(permission.Deny, "refused by "+a.approver()), refused(a.Approval))
+		return a.endUnrun(ctx, decisionPiece(permission.Deny, "refused by "+a.approver()), refused(a.Approval))
 	}
 	fault, err := a.accept(t, &args)
 	if err != nil {
 		return err
 	}
 	if fault != nil {
-		return a.end(ctx, nil, fault)
+		return a.endUnrun(ctx, nil, fault)
 	}
 	d, err := a.decide(ctx, decider, t, args)
 	if err != nil {
@@ -99,9 +99,9 @@ func (a *attempt) begin(ctx context.Context, decider *permission.Policy) error {
 	decided(a.span, d)
 	switch {
 	case d.Kind == permission.Deny:
-		return a.end(ctx, decisionPiece(d.Kind, d.Rule), denied(decider.Profile.Name(), a.Tool, d))
+		return a.endUnrun(ctx, decisionPiece(d.Kind, d.Rule), denied(decider.Profile.Name(), a.Tool, d))
 	case d.Kind == permission.Ask:
-		return a.ask(ctx, decider, d)
+		return a.requestApproval(ctx, decider, d)
 	case t.Delegated():
 		return a.delegate(ctx, d)
 	default:
@@ -142,8 +142,8 @@ func (a *attempt) lookup(ctx context.Context) (t *tool.Tool, fault string) {
 	return nil, fault
 }
 
-// end records and sends the result of a call that does not run.
-func (a *attempt) end(ctx context.Context, decision *toolsv1.CallToolResponse, result *tool.Result) error {
+// endUnrun records and sends the result of a call that does not run.
+func (a *attempt) endUnrun(ctx context.Context, decision *toolsv1.CallToolResponse, result *tool.Result) error {
 	bytes, err := encode(result)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (a *attempt) end(ctx context.Context, decision *toolsv1.CallToolResponse, r
 	return a.send(resultPiece(result))
 }
 
-func (a *attempt) ask(ctx context.Context, decider *permission.Policy, d permission.Decision) error {
+func (a *attempt) requestApproval(ctx context.Context, decider *permission.Policy, d permission.Decision) error {
 	if a.rec.State != store.Asked {
 		if err := a.journal(ctx, store.Asked, nil); err != nil {
 			return err
@@ -226,7 +226,7 @@ func (a *attempt) resume(ctx context.Context, decider *permission.Policy) error 
 	t, fault := a.lookup(ctx)
 	args, err := schema.ParseArguments(a.arguments())
 	if fault != "" || err != nil || t.Delegated() {
-		return a.end(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
+		return a.endUnrun(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
 			fmt.Sprintf("The tool %s is gone, and how this call ended is not known. It may have taken effect: check before repeating it.", a.Tool)))
 	}
 	refused, err := a.decideAgain(ctx, decider, t, args)
@@ -234,7 +234,7 @@ func (a *attempt) resume(ctx context.Context, decider *permission.Policy) error 
 		return err
 	}
 	if refused != nil {
-		return a.end(ctx, nil, refused)
+		return a.endUnrun(ctx, nil, refused)
 	}
 	r, other, err := a.acquireRun(ctx, t, args)
 	if err != nil || other != nil {
@@ -306,7 +306,7 @@ func (a *attempt) attach(ctx context.Context, r *run) error {
 	}
 	r.raise(a.Ref.Epoch)
 	if a.Answer != nil {
-		if err := r.take(a.Answer); err != nil {
+		if err := r.answer(a.Answer); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func (a *attempt) lost(ctx context.Context) error {
 	case a.rec.Live && a.rec.Owner.ID != a.Self.ID:
 		return a.elsewhere(ctx)
 	}
-	return a.end(ctx, nil, lostPlace())
+	return a.endUnrun(ctx, nil, lostPlace())
 }
 
 // cancelLost is lost for a cancellation.

@@ -82,7 +82,7 @@ func (a *attempt) proceed(ctx context.Context, decider *permission.Policy) error
 	}
 	t, fault := a.lookup(ctx)
 	if fault != "" {
-		return a.end(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
+		return a.endUnrun(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
 			"The call asked a person and cannot go on with the answer. It may have taken effect: check before repeating it. "+fault))
 	}
 	args, err := schema.ParseArguments(a.arguments())
@@ -94,7 +94,7 @@ func (a *attempt) proceed(ctx context.Context, decider *permission.Policy) error
 		return err
 	}
 	if refused != nil {
-		return a.end(ctx, nil, refused)
+		return a.endUnrun(ctx, nil, refused)
 	}
 	r, other, err := a.acquireRun(ctx, t, args)
 	if err != nil || other != nil {
@@ -171,8 +171,8 @@ func (r *run) Ask(ctx context.Context, q *commonv1.Question) (*commonv1.Question
 	}
 }
 
-// take gives the run the answer to its question. The same answer may come again.
-func (r *run) take(a *commonv1.QuestionAnswer) error {
+// answer gives the run the answer to its question. The same answer may come again.
+func (r *run) answer(a *commonv1.QuestionAnswer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

@@ -237,7 +237,7 @@ func (l *Logins) Token(ctx context.Context, o Owner, endpoint, refused string) (
 		return "", nil
 	}
 	k := o.key(ResourceOf(endpoint))
-	release, err := l.locks.take(ctx, k) // two uses of one refresh token look like a theft
+	release, err := l.locks.acquire(ctx, k) // two uses of one refresh token look like a theft
 	if err != nil {
 		return "", err
 	}

@@ -55,8 +55,8 @@ type lock struct {
 	users int
 }
 
-// take waits for the lock of a token. The caller releases it.
-func (l *locks) take(ctx context.Context, k store.TokenKey) (release func(), _ error) {
+// acquire waits for the lock of a token. The caller releases it.
+func (l *locks) acquire(ctx context.Context, k store.TokenKey) (release func(), _ error) {
 	l.mu.Lock()
 	x := l.held[k]
 	if x == nil {

@@ -248,17 +248,17 @@ func (w *watcher) read(ctx context.Context) (*sandboxv1.ExecExited, error) {
 		}
 		switch k := m.GetKind().(type) {
 		case *sandboxv1.ExecResponse_Stdout:
-			w.take(0, k.Stdout)
+			w.keep(0, k.Stdout)
 		case *sandboxv1.ExecResponse_Stderr:
-			w.take(1, k.Stderr)
+			w.keep(1, k.Stderr)
 		case *sandboxv1.ExecResponse_Exited:
 			return k.Exited, nil
 		}
 	}
 }
 
-// take keeps the new part of a piece.
-func (w *watcher) take(stream int, o *sandboxv1.ExecOutput) {
+// keep stores the new part of a piece.
+func (w *watcher) keep(stream int, o *sandboxv1.ExecOutput) {
 	data, end := o.GetData(), o.GetOffset()+int64(len(o.GetData()))
 	if end <= w.offset[stream] {
 		return

@@ -42,7 +42,7 @@ func New(dial func(address string) (*grpc.ClientConn, error)) *Peers { return &P
 
 // Call implements call.Peers.
 func (p *Peers) Call(ctx context.Context, address string, q call.Request, send call.Send) error {
-	return p.ask(ctx, address, func(ctx context.Context, calls toolsv1.CallServiceClient) error {
+	return p.request(ctx, address, func(ctx context.Context, calls toolsv1.CallServiceClient) error {
 		stream, err := calls.CallTool(ctx, &toolsv1.CallToolRequest{
 			Call: ref(q.Ref), Tool: q.Tool, ArgumentsJson: q.Arguments, Profile: q.Policy.Profile, AllowedTools: q.Allowed,
 			Servers: q.Servers, Approval: q.Approval, Answer: q.Answer, Mode: q.Policy.Mode, Filters: q.Policy.Filters,
@@ -67,7 +67,7 @@ func (p *Peers) Call(ctx context.Context, address string, q call.Request, send c
 
 // Cancel implements call.Peers.
 func (p *Peers) Cancel(ctx context.Context, address string, r store.Ref) (result *tool.Result, err error) {
-	err = p.ask(ctx, address, func(ctx context.Context, calls toolsv1.CallServiceClient) error {
+	err = p.request(ctx, address, func(ctx context.Context, calls toolsv1.CallServiceClient) error {
 		answer, err := calls.CancelCall(ctx, &toolsv1.CancelCallRequest{Call: ref(r)})
 		result = answer.GetResult()
 		return err
@@ -81,7 +81,8 @@ type sendError struct{ error }
 
 func (e sendError) Unwrap() error { return e.error }
 
-func (p *Peers) ask(ctx context.Context, address string, do func(context.Context, toolsv1.CallServiceClient) error) (err error) {
+// request dials a replica for one request. That the replica cannot be reached is call.ErrReplicaUnavailable.
+func (p *Peers) request(ctx context.Context, address string, do func(context.Context, toolsv1.CallServiceClient) error) (err error) {
 	conn, err := p.dial(address)
 	if err != nil {
 		return fmt.Errorf("%w: %s", call.ErrReplicaUnavailable, err.Error())

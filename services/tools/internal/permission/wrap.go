@@ -44,9 +44,9 @@ var wrappers = map[string]wrapper{
 	},
 }
 
-// take says how many words an option takes, if the next word is its value and if it is not. Short options may stand
+// words says how many words an option takes, if the next word is its value and if it is not. Short options may stand
 // together, and the value of the last of them may stand in the same word.
-func (w *wrapper) take(option string) (least, most int) {
+func (w *wrapper) words(option string) (least, most int) {
 	listed := func(in, name string) bool { return strings.Contains(in, " "+name+" ") }
 	switch {
 	case listed(w.flags, option):
@@ -101,7 +101,7 @@ func (s *script) wrapped(words []word, w *wrapper) []int {
 				s.hide("it has env take words apart")
 				return nil
 			}
-			least, most := w.take(here.text)
+			least, most := w.words(here.text)
 			ahead = append(ahead, place{p.at + least, p.operands}, place{p.at + most, p.operands})
 			continue
 		case here.known && here.text == "--", assigns(here) && p.operands == 0, here.known && isNumber(here.text) && p.operands == 0:

@@ -44,7 +44,7 @@ func (m *chat) Stream(ctx context.Context, r model.Request, emit func(model.Delt
 		}
 		var resp *model.Response
 		if !bytes.Equal(t.sent, body) {
-			resp, t.err = m.ask(ctx, r, body, counted)
+			resp, t.err = m.post(ctx, r, body, counted)
 			t.sent = body
 		}
 		if t.err == nil {
@@ -57,8 +57,8 @@ func (m *chat) Stream(ctx context.Context, r model.Request, emit func(model.Delt
 	}
 }
 
-// ask makes one request.
-func (m *chat) ask(ctx context.Context, r model.Request, body []byte, emit func(model.Delta) error) (*model.Response, error) {
+// post makes one request.
+func (m *chat) post(ctx context.Context, r model.Request, body []byte, emit func(model.Delta) error) (*model.Response, error) {
 	watched, w := transport.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
 	defer w.End()
 	raw, err := client.Post(watched, w, m.cfg.BaseURL, m.cfg.Key, body, "chat", "completions")

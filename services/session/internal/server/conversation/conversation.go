@@ -30,7 +30,7 @@ type Config struct {
 	Directory  *directory.Directory
 	Submit     *submit.Submitter
 	Tools      *remote.Tools
-	Workspaces *placement.Work
+	Workspaces *placement.Workspaces
 	// Try does a job at once, if possible, that could wait for any replica.
 	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
 	// Use bounds the sessions of tenants and users.

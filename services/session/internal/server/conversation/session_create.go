@@ -89,7 +89,7 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: asked.GetTitle(), Labels: asked.GetLabels(),
 		Budget: asked.GetBudget(), MetadataJSON: asked.GetMetadataJson(), CallerKey: asked.GetKey(), Replace: r.Replace,
 		TurnOptions: asked.GetTurnOptions(), Environment: a.Spec.Environment, EnvironmentVersion: a.Spec.EnvironmentVersion(),
-		Extensions: store.Extensions{
+		Additions: store.Additions{
 			Mounts: asked.GetMounts(), MCPServers: asked.GetMcpServers(), Skills: a.Spec.SkillLabels(), Permissions: asked.GetPermissions(),
 		},
 		Messages: greeting(k, a),

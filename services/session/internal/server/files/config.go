@@ -27,7 +27,7 @@ type Config struct {
 	TTL   time.Duration
 	Log   *slog.Logger
 	// Workspaces finds sessions' workspaces, and Sandbox has their files.
-	Workspaces *placement.Work
+	Workspaces *placement.Workspaces
 	Sandbox    Sandbox
 	// Skills are those of new workspaces.
 	Skills *skill.Library

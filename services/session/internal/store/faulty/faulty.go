@@ -88,7 +88,7 @@ type Store struct {
 	triggers
 	variables
 	webhooks
-	works
+	workQueues
 }
 
 var _ store.Store = (*Store)(nil)
@@ -121,7 +121,7 @@ type (
 	triggers    struct{ *injector }
 	variables   struct{ *injector }
 	webhooks    struct{ *injector }
-	works       struct{ *injector }
+	workQueues  struct{ *injector }
 )
 
 type fault struct {
@@ -138,7 +138,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, audits{i}, agents{i}, approvals{i}, attachments{i}, checkpoints{i}, feedbacks{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, triggers{i}, variables{i}, webhooks{i}, works{i}}
+	return &Store{i, audits{i}, agents{i}, approvals{i}, attachments{i}, checkpoints{i}, feedbacks{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, triggers{i}, variables{i}, webhooks{i}, workQueues{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

@@ -14,7 +14,7 @@ import (
 
 type leases struct {
 	db DB
-	works
+	workQueues
 }
 
 // held reads the session's row if the lease is valid, or returns

@@ -74,7 +74,7 @@ type Tables struct {
 // New returns the tables of a database.
 func New(db DB) Tables {
 	return Tables{
-		audits{db}, agents{db}, approvals{db}, attachments{db}, checkpoints{db, feedbacks{db}}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db, works{db}}, limits{db}, logs{db}, mcpServers{db}, places{db},
+		audits{db}, agents{db}, approvals{db}, attachments{db}, checkpoints{db, feedbacks{db}}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db, workQueues{db}}, limits{db}, logs{db}, mcpServers{db}, places{db},
 		schedules{db}, sessions{db}, triggers{db}, turns{db}, variables{db}, webhooks{db},
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-type works struct{ db DB }
+type workQueues struct{ db DB }
 
 // A session whose item was stopped while its turn is active has a new item.
 const (
@@ -57,7 +57,7 @@ func inQueue(columns string, q store.WorkQueue) *query {
 }
 
 // write changes a queue in a transaction, one at a time.
-func (t works) write(ctx context.Context, what string, q store.WorkQueue, f func(tx Tx, now time.Time) error) error {
+func (t workQueues) write(ctx context.Context, what string, q store.WorkQueue, f func(tx Tx, now time.Time) error) error {
 	return t.db.Write(ctx, what, func(tx Tx) ([]store.Wake, error) {
 		if err := tx.Lock(ctx, "work\x01"+q.Tenant+"\x01"+q.Environment); err != nil {
 			return nil, err
@@ -70,8 +70,8 @@ func (t works) write(ctx context.Context, what string, q store.WorkQueue, f func
 	})
 }
 
-// PollWork implements store.Works.
-func (t works) PollWork(ctx context.Context, p store.WorkPoll) (found *store.Work, err error) {
+// PollWork implements store.WorkQueues.
+func (t workQueues) PollWork(ctx context.Context, p store.WorkPoll) (found *store.Work, err error) {
 	err = t.write(ctx, "poll work", p.WorkQueue, func(tx Tx, now time.Time) error {
 		q := inQueue(workColumns, p.WorkQueue)
 		q.and("s.active_turn <> '' and s.archive_time is null")
@@ -113,14 +113,14 @@ func currentWork(ctx context.Context, db sqldb.Queryer, q store.WorkQueue, sessi
 	return w, err
 }
 
-// GetWork implements store.Works.
-func (t works) GetWork(ctx context.Context, q store.WorkQueue, session string, number int64) (*store.Work, error) {
+// GetWork implements store.WorkQueues.
+func (t workQueues) GetWork(ctx context.Context, q store.WorkQueue, session string, number int64) (*store.Work, error) {
 	w, err := currentWork(ctx, t.db.Reader(), q, session, number)
 	return w, t.db.Fail("get work", err)
 }
 
-// ChangeWork implements store.Works.
-func (t works) ChangeWork(ctx context.Context, q store.WorkQueue, session string, number int64, f func(w *store.Work, now time.Time) error) (out *store.Work, err error) {
+// ChangeWork implements store.WorkQueues.
+func (t workQueues) ChangeWork(ctx context.Context, q store.WorkQueue, session string, number int64, f func(w *store.Work, now time.Time) error) (out *store.Work, err error) {
 	err = t.write(ctx, "change work", q, func(tx Tx, now time.Time) error {
 		w, err := currentWork(ctx, tx, q, session, number)
 		if err != nil {
@@ -135,8 +135,8 @@ func (t works) ChangeWork(ctx context.Context, q store.WorkQueue, session string
 	return out, err
 }
 
-// ListWork implements store.Works.
-func (t works) ListWork(ctx context.Context, q store.WorkQueue, after string, limit int) ([]*store.Work, error) {
+// ListWork implements store.WorkQueues.
+func (t workQueues) ListWork(ctx context.Context, q store.WorkQueue, after string, limit int) ([]*store.Work, error) {
 	f := inQueue(workColumns, q)
 	f.and("s.session > ?", after)
 	statement := f.ordered("s.session", limit)
@@ -144,8 +144,8 @@ func (t works) ListWork(ctx context.Context, q store.WorkQueue, after string, li
 	return all, t.db.Fail("list work", err)
 }
 
-// CountWork implements store.Works.
-func (t works) CountWork(ctx context.Context, q store.WorkQueue) (out store.WorkStats, err error) {
+// CountWork implements store.WorkQueues.
+func (t workQueues) CountWork(ctx context.Context, q store.WorkQueue) (out store.WorkStats, err error) {
 	waits := inQueue("count(*), min(s.update_time)", q)
 	waits.and("s.active_turn <> '' and (" + workAgain + " or w.state = 'queued' and w.poll_time is null or w.state in ('starting', 'active', 'stopping') and w.lease_end <= clock_timestamp())")
 	if err := t.db.Reader().QueryRow(ctx, waits.text, waits.args...).Scan(&out.Depth, &out.Oldest); err != nil {

@@ -78,7 +78,7 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 			telemetry.EndCall(span, end.result)
 			return c.record(u, end, begun)
 		case err == nil && end.ask != nil:
-			return c.ask(u, end.ask)
+			return c.requestApproval(u, end.ask)
 		case err == nil && end.question != nil:
 			return c.askQuestion(u, end.question)
 		case err == nil && end.plan != "":
@@ -165,7 +165,7 @@ func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
 		case *toolsv1.CallToolResponse_Question:
 			return ended{question: k.Question}, nil
 		case *toolsv1.CallToolResponse_Decision: // only for a call that begins
-			c.begin(u.CallId)
+			c.register(u.CallId)
 			if err := appendEvent(sc, decided(u.CallId, k.Decision)); err != nil {
 				return ended{}, err
 			}
@@ -218,8 +218,8 @@ func decided(call string, d *toolsv1.CallDecision) *sessionv1.Event {
 	}}}
 }
 
-// ask records that a person must allow the call.
-func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
+// requestApproval records that a person must allow the call.
+func (c *caller) requestApproval(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var write store.Write

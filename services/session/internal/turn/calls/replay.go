@@ -65,8 +65,8 @@ func (r *replay) unlogged(call string, piece *toolsv1.CallToolResponse) *session
 	return e
 }
 
-// begin registers a call of which the log has nothing yet.
-func (c *caller) begin(call string) { c.logged.LoadOrStore(call, newLogged()) }
+// register records a call of which the log has nothing yet.
+func (c *caller) register(call string) { c.logged.LoadOrStore(call, newLogged()) }
 
 // replay returns the filter for a stream of a call that this caller or an earlier
 // one began.

@@ -94,7 +94,7 @@ func (c *Calls) setupOne(sc state.Scope, n int, command string) (failure string,
 		case result.Outcome == toolsv1.CallOutcome_CALL_OUTCOME_OK:
 			return "", fresh, nil
 		case result.Outcome != toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED:
-			return end(result), fresh, nil
+			return lastOutput(result), fresh, nil
 		}
 	}
 	return "it was stopped too often", fresh, nil
@@ -123,8 +123,8 @@ func (c *Calls) runSetup(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallR
 	}
 }
 
-// end returns the end of what a failed command printed.
-func end(r *toolsv1.CallResult) string {
+// lastOutput returns the end of what a failed command printed.
+func lastOutput(r *toolsv1.CallResult) string {
 	var out strings.Builder
 	for _, c := range r.Content {
 		out.WriteString(c.GetText().GetText())

@@ -187,7 +187,7 @@ func (c *Compactor) summarize(sc state.Scope, r state.Resolved, older []*session
 			return "", out, nil
 		}
 		request.MaxOutputTokens = bound
-		text, err := c.ask(sc, r, request, used)
+		text, err := c.callModel(sc, r, request, used)
 		if err == nil {
 			return text, state.Outcome{}, nil
 		}
@@ -218,8 +218,8 @@ func (c *Compactor) reserve(sc state.Scope, r state.Resolved, req model.Request,
 	return n, state.Outcome{}, err
 }
 
-// ask makes one model call for a summary. Its stream is not shown.
-func (c *Compactor) ask(sc state.Scope, r state.Resolved, request model.Request, used *sessionv1.Usage) (string, error) {
+// callModel makes one model call for a summary. Its stream is not shown.
+func (c *Compactor) callModel(sc state.Scope, r state.Resolved, request model.Request, used *sessionv1.Usage) (string, error) {
 	resp, err := c.telemetry.ModelCall(sc, r, request.Attempt, "compaction", func(sc state.Scope) (*model.Response, error) {
 		c.spend.ModelAsked()
 		resp, err := r.Model.Stream(sc, request, func(model.Delta) error { return nil })

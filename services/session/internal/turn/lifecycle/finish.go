@@ -76,7 +76,7 @@ func (l *Turns) beginNext(sc state.Scope, write *store.Write, queue []string, ur
 		return err
 	}
 	next.Run.Queue, next.Run.Urgent = queue[1:], max(urgent-1, 0)
-	l.begin(sc, write, next)
+	l.activate(sc, write, next)
 	write.StepCommitted = true
 	return nil
 }

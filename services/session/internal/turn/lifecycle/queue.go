@@ -48,12 +48,12 @@ func (l *Turns) Take(sc state.Scope, c store.Command) error {
 	if err := sc.LoadPath(sc); err != nil {
 		return err
 	}
-	l.begin(sc, &write, t)
+	l.activate(sc, &write, t)
 	return sc.Append(write)
 }
 
-// begin makes a turn the active one: the user's message, if it has one, becomes the head.
-func (l *Turns) begin(sc state.Scope, write *store.Write, t *state.Turn) {
+// activate makes a turn the active one: the user's message, if it has one, becomes the head.
+func (l *Turns) activate(sc state.Scope, write *store.Write, t *state.Turn) {
 	sc.Active = t
 	sc.RecordProgress()
 	t.Run.StartSeq = sc.Log.Seq() + int64(len(write.Events)) + 1

@@ -60,9 +60,9 @@ func describe(sc state.Scope, call string) string {
 	return ""
 }
 
-// begin makes the child of a call, or finds it. The arguments are the model's, or those of a person who has
+// ensure makes the child of a call, or finds it. The arguments are the model's, or those of a person who has
 // changed them. A refusal is a result for the model.
-func (s *Subagents) begin(sc state.Scope, u *sessionv1.ToolUse, arguments string, tokens int64) (*child, *toolsv1.CallResult, error) {
+func (s *Subagents) ensure(sc state.Scope, u *sessionv1.ToolUse, arguments string, tokens int64) (*child, *toolsv1.CallResult, error) {
 	if c, err := s.find(sc, u); err != nil || c != nil {
 		return c, nil, err
 	}
@@ -159,7 +159,7 @@ func (s *Subagents) newSession(sc state.Scope, u *sessionv1.ToolUse, t task, a a
 	}
 	return store.NewSession{
 		Key: k, User: sc.Active.Run.User, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: sc.Proto.AgentVersion, Title: t.Description,
-		Extensions: store.Extensions{Mounts: sc.Proto.Mounts, Permissions: sc.Proto.Permissions}, Environment: sc.Proto.Environment, EnvironmentVersion: sc.Proto.EnvironmentVersion,
+		Additions: store.Additions{Mounts: sc.Proto.Mounts, Permissions: sc.Proto.Permissions}, Environment: sc.Proto.Environment, EnvironmentVersion: sc.Proto.EnvironmentVersion,
 		Beginning: store.Beginning{First: first, Child: &store.Child{Parent: sc.Lease, Call: call, Most: s.MaxParallel, Job: jobs.SubagentJob(k)}},
 		Event:     &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{Agent: a.Name()}}},
 		Request:   store.Request{Method: "Task", Parent: call.Session, ID: u.CallId, Digest: []byte(u.CallId)},

@@ -74,7 +74,7 @@ type child struct {
 // calls that run now. Its errors end the worker, unless the
 // scope has ended.
 func (s *Subagents) Run(sc state.Scope, u *sessionv1.ToolUse, arguments string, tokens int64) (*toolsv1.CallResult, error) {
-	c, refusal, err := s.begin(sc, u, arguments, tokens)
+	c, refusal, err := s.ensure(sc, u, arguments, tokens)
 	if err != nil || refusal != nil {
 		return refusal, err
 	}

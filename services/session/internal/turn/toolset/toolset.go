@@ -113,7 +113,7 @@ func (s *Toolset) listed(sc state.Scope) (tools []*toolsv1.Tool, _ error) {
 	for begun := time.Now(); ; {
 		var servers []*commonv1.McpServerStatus
 		err := sc.Patiently(sc.WarnAway("The list of tools cannot be read now"), func() (err error) {
-			tools, servers, err = s.ask(sc)
+			tools, servers, err = s.request(sc)
 			return err
 		})
 		if err != nil {
@@ -137,8 +137,8 @@ func (s *Toolset) listed(sc state.Scope) (tools []*toolsv1.Tool, _ error) {
 	}
 }
 
-// ask asks once for the list of tools.
-func (s *Toolset) ask(sc state.Scope) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+// request asks once for the list of tools.
+func (s *Toolset) request(sc state.Scope) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
 	loaded, err := s.loaded(sc)
 	if err != nil {
 		return nil, nil, err

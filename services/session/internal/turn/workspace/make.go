@@ -80,7 +80,7 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 // since the session began, and of optional mounts that do not exist for the acting user. A workspace is also made in the
 // background and between turns, so only the worker calls it, in a turn.
 func (m *maker) tell(sc state.Scope) error {
-	events := m.news.take(sc, sc.Active.Step())
+	events := m.news.drain(sc, sc.Active.Step())
 	missing := m.missing.Swap(nil)
 	if missing == nil {
 		missing = &skill.Missing{}

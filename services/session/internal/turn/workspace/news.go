@@ -20,8 +20,8 @@ func (n *news) add(e *sessionv1.Event) {
 	n.events = append(n.events, e)
 }
 
-// take returns the events as those of a step of the active turn, and forgets them.
-func (n *news) take(sc state.Scope, step int32) []*sessionv1.Event {
+// drain returns the events as those of a step of the active turn, and forgets them.
+func (n *news) drain(sc state.Scope, step int32) []*sessionv1.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all := n.events
@@ -33,4 +33,4 @@ func (n *news) take(sc state.Scope, step int32) []*sessionv1.Event {
 }
 
 // News returns the events about the making of the workspace that are not in the log, for the end of a turn that made no call.
-func (w *Workspace) News(sc state.Scope) []*sessionv1.Event { return w.maker.news.take(sc, 0) }
+func (w *Workspace) News(sc state.Scope) []*sessionv1.Event { return w.maker.news.drain(sc, 0) }

@@ -70,8 +70,8 @@ type preparation struct {
 	failed []repositoryFailure // reported to the turn once
 }
 
-// begin begins to make the workspace, unless that has begun.
-func (p *preparation) begin() { p.once.Do(func() { go p.make() }) }
+// start begins to make the workspace, unless that has begun.
+func (p *preparation) start() { p.once.Do(func() { go p.make() }) }
 
 // Prepare gets ready to make the workspace and its repositories in the background, once the turn needs it: a turn
 // without calls leaves it alone. Repositories take time to clone, so a session's first turn begins at once. The caller
@@ -80,12 +80,12 @@ func (w *Workspace) Prepare(sc state.Scope) {
 	w.Release()
 	w.prepared = w.prepare(sc, w.Repositories.clone)
 	if len(sc.Spec.Repositories) > 0 && sc.Proto.FinishedTurns == 0 {
-		w.prepared.begin()
+		w.prepared.start()
 	}
 }
 
 // Expect begins to make the prepared workspace: the model is about to ask for a call.
-func (w *Workspace) Expect() { w.prepared.begin() }
+func (w *Workspace) Expect() { w.prepared.start() }
 
 // prepareAgain makes the workspace anew because another user has run a command since, whose
 // variables it has. It keeps the failures that are not reported yet.
@@ -93,7 +93,7 @@ func (w *Workspace) prepareAgain(sc state.Scope) {
 	failed := w.prepared.failed
 	w.Release()
 	w.prepared = w.prepare(sc, func(state.Scope) []repositoryFailure { return failed })
-	w.prepared.begin()
+	w.prepared.start()
 }
 
 // prepare returns how to make the workspace in the background. fill returns what failed.
@@ -128,7 +128,7 @@ func (w *Workspace) Release() {
 // AwaitForServers waits for the workspace, in which MCP servers run, for at most a time. What is
 // wrong with it shows when a call needs it.
 func (w *Workspace) AwaitForServers(sc state.Scope, atMost time.Duration) {
-	w.prepared.begin()
+	w.prepared.start()
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	select {
@@ -141,7 +141,7 @@ func (w *Workspace) AwaitForServers(sc state.Scope, atMost time.Duration) {
 // await waits for the prepared workspace, and warns people when that takes long.
 func (w *Workspace) await(sc state.Scope) error {
 	p, warn := w.prepared, sc.WarnAway("The workspace cannot be made now")
-	p.begin()
+	p.start()
 	for {
 		select {
 		case <-p.done:

@@ -58,7 +58,7 @@ func (t calls) Move(ctx context.Context, ref store.Ref, c store.Change) error {
 			err = grant(ctx, tx, c.Grant)
 		}
 		if err == nil && c.Operation != nil {
-			err = begin(ctx, tx, ref, c.Operation)
+			err = insertOperation(ctx, tx, ref, c.Operation)
 		}
 		return err
 	})

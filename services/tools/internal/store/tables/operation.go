@@ -14,8 +14,8 @@ import (
 
 type operations struct{ db DB }
 
-// begin inserts the operation that a call has handed back.
-func begin(ctx context.Context, tx sqldb.Tx, ref store.Ref, o *store.NewOperation) error {
+// insertOperation inserts the operation that a call has handed back.
+func insertOperation(ctx context.Context, tx sqldb.Tx, ref store.Ref, o *store.NewOperation) error {
 	_, err := tx.Exec(ctx, `
 		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time, node, generation, user_id)
 		values ($1, $2, $3, $4, $5, 'running', clock_timestamp(), clock_timestamp() + $6::interval, $7, $8, $9)`,

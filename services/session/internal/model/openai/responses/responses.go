@@ -87,7 +87,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 		if err != nil { // such as that of a tool whose schema is not JSON
 			return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", m.cfg.Provider, err), Err: err}
 		}
-		resp, err := m.ask(ctx, r, in.buf, counted)
+		resp, err := m.post(ctx, r, in.buf, counted)
 		if err == nil {
 			m.learned.Store(int32(f &^ noReplay)) // the next reasoning may be accepted
 			return resp, nil
@@ -125,8 +125,8 @@ func refusedForm(err error) form {
 	return 0
 }
 
-// ask makes one request.
-func (m *Model) ask(ctx context.Context, r model.Request, body []byte, emit func(model.Delta) error) (*model.Response, error) {
+// post makes one request.
+func (m *Model) post(ctx context.Context, r model.Request, body []byte, emit func(model.Delta) error) (*model.Response, error) {
 	watched, w := transport.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
 	defer w.End()
 	raw, err := client.Post(watched, w, m.cfg.BaseURL, m.cfg.Key, body, "responses")

@@ -34,8 +34,8 @@ type Store interface {
 	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
 }
 
-// Work does the jobs of places, and finds workspaces that are in any of them.
-type Work struct {
+// Workspaces does the jobs of places, and finds workspaces that are in any of them.
+type Workspaces struct {
 	Nodes   *Nodes
 	Store   Store
 	Sandbox *remote.Sandbox
@@ -62,7 +62,7 @@ func RewoundJob(k store.Key, name, turn string, seq int64) store.Job {
 
 // Export does an ExportJob. It acts under the session's current epoch, because it
 // changes nothing that affects a holder.
-func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
+func (w *Workspaces) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 	var what exporting
 	if err := json.Unmarshal(j.Body, &what); err != nil {
 		return nil, backoff.Permanent(fmt.Errorf("read the job of an export: %w", err))
@@ -95,7 +95,7 @@ func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 
 // export makes a snapshot, copies it, and removes the one of the last export. If
 // there is no room, it removes that one first; all others belong to checkpoints.
-func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int64, what exporting) (string, error) {
+func (w *Workspaces) export(ctx context.Context, k store.Key, p store.Place, epoch int64, what exporting) (string, error) {
 	name, after := what.Turn, "after turns/"+what.Turn
 	if what.Name != "" {
 		name, after = what.Name, "after files were restored"
@@ -152,7 +152,7 @@ func VacateJob(k store.Key, p store.Place) store.Job {
 // Vacate does a VacateJob: when the node answers, or until it is no longer configured. After a
 // planned move it deletes the files only after they have arrived on the other node: they are
 // needed if the copy in the object store turns out to be damaged.
-func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
+func (w *Workspaces) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 	var what vacating
 	if err := json.Unmarshal(j.Body, &what); err != nil {
 		return nil, backoff.Permanent(fmt.Errorf("read the job that clears a former place: %w", err))
@@ -179,7 +179,7 @@ func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 // DeleteWorkspace deletes the workspace on its node and in the object store, and
 // finally records that the session has no place. If the node is lost, another one
 // deletes the exports, and a job deletes the files on the lost node later.
-func (w *Work) DeleteWorkspace(ctx context.Context, session string) error {
+func (w *Workspaces) DeleteWorkspace(ctx context.Context, session string) error {
 	if !w.Nodes.Managed() {
 		return w.Sandbox.DeleteWorkspace(ctx, remote.Place{Session: session})
 	}
@@ -205,7 +205,7 @@ func (w *Work) DeleteWorkspace(ctx context.Context, session string) error {
 }
 
 // Owned returns a session, and refuses one that has no workspace of its own.
-func (w *Work) Owned(ctx context.Context, session string) (*sessionv1.Session, error) {
+func (w *Workspaces) Owned(ctx context.Context, session string) (*sessionv1.Session, error) {
 	found, err := w.Store.GetSession(ctx, request.Key(ctx, session))
 	if found.GetParentCall() != nil {
 		return nil, refusal.SubagentSession(session) // the files are its root's
@@ -214,7 +214,7 @@ func (w *Work) Owned(ctx context.Context, session string) (*sessionv1.Session, e
 }
 
 // At returns the place of the session's workspace, and refuses one whose files are not there.
-func (w *Work) At(ctx context.Context, session string) (store.Place, error) {
+func (w *Workspaces) At(ctx context.Context, session string) (store.Place, error) {
 	place, _, err := w.Store.PlaceOf(ctx, request.Key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return place, refusal.Store(err, refusal.Subject{Session: session})
@@ -249,7 +249,7 @@ func Unread(err error, place store.Place, session, path string) error {
 
 // ExportWorkspace reads the workspace from its node. A node that does not have a workspace
 // that was made has lost it.
-func (w *Work) ExportWorkspace(ctx context.Context, session string) (io.Reader, error) {
+func (w *Workspaces) ExportWorkspace(ctx context.Context, session string) (io.Reader, error) {
 	var p store.Place
 	if w.Nodes.Managed() {
 		var err error
