@@ -27,11 +27,11 @@ type conversation struct {
 	sessions   sessionv1.SessionServiceClient
 	session    string
 	view       view
-	notices    io.Writer       // for messages outside of the turn
-	answers    <-chan string   // lines of a person; nil without one
-	tty        *os.File        // where a person types; nil: no terminal
-	editor     *editor         // reads the lines; nil: they come by themselves
-	interrupts <-chan struct{} // asks to stop the turn; a closed one asks once
+	notices    io.Writer        // for messages outside of the turn
+	answers    <-chan string    // lines of a person; nil without one
+	tty        *os.File         // where a person types; nil: no terminal
+	editor     *terminal.Editor // reads the lines; nil: they come by themselves
+	interrupts <-chan struct{}  // asks to stop the turn; a closed one asks once
 	backoff    client.Backoff
 	told       bool                   // that the model is a script
 	options    *sessionv1.TurnOptions // of each turn
@@ -166,9 +166,9 @@ func (c *conversation) typed(ctx context.Context, s stdio) (done func()) {
 	if terminal.IsTerminal(s.in) {
 		c.tty, _ = s.in.(*os.File)
 	}
-	if c.editor = newEditor(ctx, s); c.editor != nil {
-		c.answers = c.editor.lines
-		return c.editor.close
+	if c.editor = terminal.NewEditor(ctx, s.in, s.err); c.editor != nil {
+		c.answers = c.editor.Lines
+		return c.editor.Close
 	}
 	if c.tty != nil {
 		c.answers = readLines(ctx, s.in)
@@ -178,7 +178,7 @@ func (c *conversation) typed(ctx context.Context, s stdio) (done func()) {
 
 // nextLine shows a prompt for the next line of a person.
 func (c *conversation) nextLine(prompt string) {
-	if c.editor == nil || !c.editor.ask(prompt) {
+	if c.editor == nil || !c.editor.Ask(prompt) {
 		c.prompt("%s", prompt)
 	}
 }
@@ -186,14 +186,14 @@ func (c *conversation) nextLine(prompt string) {
 // received notes that a line of a person has come.
 func (c *conversation) received() {
 	if c.editor != nil {
-		c.editor.open = false
+		c.editor.Open = false
 	}
 }
 
 // dropTyped drops what a person has typed without being asked.
 func (c *conversation) dropTyped() {
-	if c.tty != nil && (c.editor == nil || !c.editor.open) { // a line that is asked for can still be edited
-		dropInput(int(c.tty.Fd()))
+	if c.tty != nil && (c.editor == nil || !c.editor.Open) { // a line that is asked for can still be edited
+		terminal.DropInput(int(c.tty.Fd()))
 	}
 	select {
 	case line, ok := <-c.answers: // also of a person without an editor, whose lines are read at once

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"context"
@@ -7,39 +7,37 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
-
-	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 )
 
-// editor reads lines of a person at a terminal, who can edit them with arrow keys and get back earlier ones. It reads
+// Editor reads lines of a person at a terminal, who can edit them with arrow keys and get back earlier ones. It reads
 // only a line that was asked for, so what is typed during a turn stays with the terminal until then.
-type editor struct {
-	lines chan string
+type Editor struct {
+	Lines chan string
 	want  chan string // the prompt of the line that is asked for
-	open  bool        // a line is asked for and has not come; only for the conversation
+	Open  bool        // a line is asked for and has not come; only for the caller of Ask
 	fd    int
 	kept  *unix.Termios
 }
 
-// newEditor returns an editor if input and messages are a terminal, else nil. The caller closes it. Its goroutine ends
+// NewEditor returns an editor if input and messages are a terminal, else nil. The caller closes it. Its goroutine ends
 // with ctx or its input: the reading of a terminal cannot be given up.
-func newEditor(ctx context.Context, s stdio) *editor {
-	in, ok := s.in.(*os.File)
-	if !ok || !terminal.IsTerminal(s.in) || !terminal.IsTerminal(s.err) {
+func NewEditor(ctx context.Context, from io.Reader, out io.Writer) *Editor {
+	in, ok := from.(*os.File)
+	if !ok || !IsTerminal(from) || !IsTerminal(out) {
 		return nil
 	}
 	kept, err := unix.IoctlGetTermios(int(in.Fd()), getTermios)
 	if err != nil {
 		return nil
 	}
-	e := &editor{lines: make(chan string), want: make(chan string, 1), fd: int(in.Fd()), kept: kept}
-	go e.run(ctx, in, s.err)
+	e := &Editor{Lines: make(chan string), want: make(chan string, 1), fd: int(in.Fd()), kept: kept}
+	go e.run(ctx, in, out)
 	return e
 }
 
 // run reads a line for each prompt.
-func (e *editor) run(ctx context.Context, in io.Reader, out io.Writer) {
-	defer close(e.lines)
+func (e *Editor) run(ctx context.Context, in io.Reader, out io.Writer) {
+	defer close(e.Lines)
 	t := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
@@ -56,7 +54,7 @@ func (e *editor) run(ctx context.Context, in io.Reader, out io.Writer) {
 			return
 		}
 		select {
-		case e.lines <- line:
+		case e.Lines <- line:
 		case <-ctx.Done():
 			return
 		}
@@ -64,7 +62,7 @@ func (e *editor) run(ctx context.Context, in io.Reader, out io.Writer) {
 }
 
 // read reads a line. Meanwhile the terminal hands on each key, except those that stop a program.
-func (e *editor) read(t *term.Terminal) (string, error) {
+func (e *Editor) read(t *term.Terminal) (string, error) {
 	keys := *e.kept
 	keys.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN
 	keys.Iflag &^= unix.ICRNL
@@ -72,22 +70,22 @@ func (e *editor) read(t *term.Terminal) (string, error) {
 	if err := unix.IoctlSetTermios(e.fd, setTermios, &keys); err != nil {
 		return "", err
 	}
-	defer e.close()
+	defer e.Close()
 	if width, height, err := term.GetSize(e.fd); err == nil && width > 0 {
 		_ = t.SetSize(width, height) // the terminal shows the rest at the next key
 	}
 	return t.ReadLine()
 }
 
-// close gives the terminal back as it was.
-func (e *editor) close() { _ = unix.IoctlSetTermios(e.fd, setTermios, e.kept) } // a terminal that is gone needs nothing
+// Close gives the terminal back as it was.
+func (e *Editor) Close() { _ = unix.IoctlSetTermios(e.fd, setTermios, e.kept) } // a terminal that is gone needs nothing
 
-// ask asks for a line, unless one is asked for already. It reports whether it shows the prompt.
-func (e *editor) ask(prompt string) bool {
-	if e.open {
+// Ask asks for a line, unless one is asked for already. It reports whether it shows the prompt.
+func (e *Editor) Ask(prompt string) bool {
+	if e.Open {
 		return false
 	}
-	e.open = true
+	e.Open = true
 	e.want <- prompt
 	return true
 }
