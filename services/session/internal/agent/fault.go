@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 )
 
 // Fault is a rule that a spec breaks.
@@ -55,6 +57,16 @@ func (s Spec) Faults() []Fault {
 func checkMetadata(text string) error {
 	if text != "" && !json.Valid([]byte(text)) {
 		return errors.New("the metadata is not valid JSON; send one JSON value as text")
+	}
+	return nil
+}
+
+// CheckCheckpoints refuses a misleading list of tools.
+func CheckCheckpoints(tools []string) error {
+	for _, t := range tools {
+		if begin, _ := strings.CutSuffix(t, "*"); t == "" || strings.ContainsAny(begin, "* ()") {
+			return fmt.Errorf("checkpoints: %q is not a tool's name, a prefix followed by *, or *", t)
+		}
 	}
 	return nil
 }
