@@ -200,7 +200,7 @@ test: bin/gotestsum $(INIT) $(RELAY) claude-code need-bubblewrap need-postgres #
 	$(call suite,-short)
 
 .PHONY: prove
-prove: bin/gotestsum $(INIT) $(RELAY) claude-code langgraph clients packages need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget; ONLY=PATTERN for some packages
+prove: check-darwin bin/gotestsum $(INIT) $(RELAY) claude-code langgraph clients packages need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget; ONLY=PATTERN for some packages
 	$(call suite,-count=1)
 	$(if $(ONLY),,$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/integration/)
 
@@ -283,7 +283,7 @@ check-programs: build ## Fail when a program is larger than gen/cmd/sizes/limits
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet, staticcheck and the other linters
-	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && CGO_ENABLED=0 golangci-lint run --allow-parallel-runners ./...); done
+	@printf '%s\n' services/session $(filter-out services/session,$(MODULES)) | xargs -P 2 -I{} sh -c 'out=$$(cd {} && CGO_ENABLED=0 golangci-lint run --allow-parallel-runners ./... 2>&1); code=$$?; echo "lint {}: $$out"; exit $$code'
 
 .PHONY: lint-proto
 lint-proto: bin/buf .protodeps/.stamp ## Lint and check the format of proto/
@@ -301,8 +301,11 @@ breaking: bin/buf .protodeps/.stamp ## Look for breaking changes of proto/
 	  elif [ $$fail = 1 ]; then exit 1; else echo "breaking: reported only, for nothing is released yet"; fi
 
 .PHONY: check-modules
-check-modules: ## Fail when a module does not build alone or is not tidy, or the client does not build for macOS
+check-modules: ## Fail when a module does not build alone or is not tidy
 	@set -e; for m in $(MODULES); do echo "module $$m"; (cd $$m && CGO_ENABLED=0 GOWORK=off go build ./... && GOWORK=off go mod tidy -diff); done
+
+.PHONY: check-darwin
+check-darwin: ## Fail when the command line does not build for macOS
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build -o /dev/null $(PREFIX)/services/allinone/cmd/fairlead
 
 .PHONY: check-docs
