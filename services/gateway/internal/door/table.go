@@ -185,6 +185,7 @@ func (t *table) answer(w http.ResponseWriter, r *http.Request, row *Row, rt *Rou
 		w.Header().Set("Allow", strings.Join(rt.Allow, ", "))
 		return problem.MethodNotAllowed(r.Method, r.URL.Path, rt.Allow)
 	}
+	rt.name(r)
 	if row.Text {
 		if err := checkText(r); err != nil {
 			return err
@@ -197,7 +198,6 @@ func (t *table) answer(w http.ResponseWriter, r *http.Request, row *Row, rt *Rou
 		}
 		defer idle.Until(r.Context(), release)()
 	}
-	rt.name(r)
 	return rt.Serve(w, r)
 }
 

@@ -34,7 +34,7 @@ var whyEnded = map[string]func(p *endless, limit time.Duration, look func()) Rea
 			}
 			return "", ""
 		}
-		o := s.await(context.Background(), p, Task{}, Limits{Timeout: limit, FloodBytes: 1}, over)
+		o := s.await(context.Background(), s.starts(), p, Task{}, Limits{Timeout: limit, FloodBytes: 1}, over)
 		if o.Reason == Signaled {
 			return ""
 		}

@@ -177,24 +177,23 @@ func (f *floor) keep() {
 }
 
 // endHeaviestWriter ends the commands of one session if the disk is nearly full: of the one that has written most. It
-// spares sessions that have written little, unless the disk has lost half of the room that must stay free. Of sessions
-// that have written the same, one that starts comes first: it may write already, so the others wait for a few looks.
+// spares sessions that have written little, unless the disk has lost half of the room that must stay free. While another
+// session's command starts, which may write already, it spares them for a few looks more.
 func (f *floor) endHeaviestWriter() {
+	waited := f.waited
+	f.waited = 0
 	short := f.space.Check()
 	if short == nil || !f.space.Tight() { // the second: its room is unknown
 		return
 	}
 	all := f.activeSessions()
-	if len(all) == 0 || all[0].wrote < minWrittenBytes && !f.space.Low() {
-		return
-	}
-	if len(all[0].commands) == 0 && f.waited < startLooks {
-		f.waited++
-		return
-	}
-	f.waited = 0
 	at := slices.IndexFunc(all, func(a *activeSession) bool { return len(a.commands) > 0 })
-	if at < 0 {
+	if at < 0 || all[0].wrote < minWrittenBytes && !f.space.Low() {
+		return
+	}
+	starts := slices.ContainsFunc(all, func(a *activeSession) bool { return len(a.commands) == 0 })
+	if starts && all[0].wrote < minWrittenBytes && waited < startLooks {
+		f.waited = waited + 1
 		return
 	}
 	most := all[at]

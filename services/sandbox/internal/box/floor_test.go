@@ -126,10 +126,11 @@ func (r *lateStart) Start(ctx context.Context, c Command) (Process, error) {
 
 func TestACommandThatStartsIsNotForgotten(t *testing.T) {
 	for _, tc := range []struct {
+		wrote int64 // by the neighbor
 		looks int
 		ended bool // the neighbor
-	}{{startLooks, false}, {startLooks + 1, true}} {
-		r := &lateStart{meanwhile: func() {}}
+	}{{0, startLooks, false}, {1, startLooks, false}, {minWrittenBytes, 1, true}, {0, startLooks + 1, true}} {
+		r := &lateStart{hold: hold{bytes: map[string]int64{"neighbor": tc.wrote}}, meanwhile: func() {}}
 		n := openNode(t, options(t, r))
 		execs := map[string]*Exec{}
 		for _, session := range []string{"neighbor", "attacker"} {
@@ -143,21 +144,48 @@ func TestACommandThatStartsIsNotForgotten(t *testing.T) {
 			}
 			k := Key{"t", session}
 			ensure(t, n, k)
-			e, _, err := n.Start(t.Context(), Call{Key: k, Epoch: 1, ID: "x"}, Spec{Argv: []string{"x"}})
+			e, _, err := n.Start(t.Context(), Call{Key: k, Epoch: 1, ID: "x"}, Spec{Argv: []string{session}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			execs[session] = e
 		}
-		n.floor.endHeaviestWriter()
-		<-execs["attacker"].done
 		e := execs["neighbor"]
 		e.mu.Lock()
 		if ended := e.stopped != nil; ended != tc.ended {
-			t.Errorf("the neighbor after %d looks: ended %v, want %v", tc.looks, ended, tc.ended)
+			t.Errorf("the neighbor that wrote %d bytes, after %d looks: ended %v, want %v", tc.wrote, tc.looks, ended, tc.ended)
 		}
 		e.mu.Unlock()
 	}
+}
+
+func TestATaskThatStartsIsNotForgotten(t *testing.T) {
+	r := &lateStart{meanwhile: func() {}}
+	n := openNode(t, options(t, r))
+	ensure(t, n, Key{"t", "neighbor"})
+	e, _, err := n.Start(t.Context(), Call{Key: Key{"t", "neighbor"}, Epoch: 1, ID: "x"}, Spec{Argv: []string{"x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r.meanwhile = func() {
+		defer cancel() // the task has begun; it need not go on
+		n.floor.space = &diskSpace{full: true, low: true}
+		n.floor.endHeaviestWriter()
+		n.floor.space = &diskSpace{}
+		n.floor.endHeaviestWriter() // there is room again: the next shortage has all its looks
+		if n.floor.waited != 0 {
+			t.Errorf("%d looks are left over", n.floor.waited)
+		}
+	}
+	ensure(t, n, Key{"t", "s"})
+	if _, err := n.RunInside(ctx, testCall("y"), Task{Argv: []string{"y"}}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if e.mu.Lock(); e.stopped != nil {
+		t.Error("the neighbor was ended:", e.stopped.Message)
+	}
+	e.mu.Unlock()
 }
 
 // A full disk of another folder, such as the object store's, ends no command.
@@ -284,7 +312,7 @@ func TestATaskEndsWhileTheNodeEndsIt(t *testing.T) {
 		return "", ""
 	}
 	p.Kill()
-	o := s.await(t.Context(), p, Task{}, Limits{Timeout: time.Minute, FloodBytes: 1}, over)
+	o := s.await(t.Context(), s.starts(), p, Task{}, Limits{Timeout: time.Minute, FloodBytes: 1}, over)
 	<-looked
 	if o.Reason != DiskLimit && o.Reason != Signaled {
 		t.Errorf("%+v", o)

@@ -86,6 +86,8 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		command.Enter = followed.Enter
 	}
 	ended := s.node.o.Observer.Started(ctx, c, t.Argv)
+	running := s.starts()
+	defer running.ended()
 	p, err := s.startTask(ctx, command)
 	if err != nil {
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
@@ -97,7 +99,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
-	out := s.await(ctx, p, t, limits, over)
+	out := s.await(ctx, running, p, t, limits, over)
 	out.Wall = time.Since(begin)
 	ended(out)
 	if err := context.Cause(ctx); err != nil {
@@ -117,7 +119,7 @@ func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
 }
 
 // await follows a started process to its end, and ends it at its limits or with the context.
-func (s *session) await(ctx context.Context, p Process, t Task, l Limits, over func() (limit, why string)) Outcome {
+func (s *session) await(ctx context.Context, r *running, p Process, t Task, l Limits, over func() (limit, why string)) Outcome {
 	var mu sync.Mutex // guards why
 	var why Outcome
 	stop := func(o Outcome) {
@@ -128,9 +130,7 @@ func (s *session) await(ctx context.Context, p Process, t Task, l Limits, over f
 			p.Kill()
 		}
 	}
-	running := s.starts()
-	running.runs(p, stop)
-	defer running.ended()
+	r.runs(p, stop)
 	flood := make(chan struct{}, 2)
 	var copies sync.WaitGroup
 	copies.Go(func() { drain(p.Stdout(), t.Stdout, l.FloodBytes, flood) })
