@@ -1,4 +1,4 @@
-// Package answer says whether a call takes an answer of a person or a client, and why it does not.
+// Package answer checks whether a waiting call accepts an answer from a person or a client, and explains a refusal.
 package answer
 
 import (
